@@ -145,8 +145,8 @@ struct FetchCommandLineTests {
                 .init(number: 2, option: "--user-agent", value: "a\u{2028}\u{A0}b"),
             ])
         let netrc = try Netrc(Data("machine h login a\u{2028}b password c\u{85}d\n".utf8))
-        #expect(netrc.credential(for: "h", user: nil)?.user == "a\u{2028}b")
-        #expect(netrc.credential(for: "h", user: nil)?.password == "c\u{85}d")
+        #expect(try netrc.credential(for: "h", user: nil)?.user == "a\u{2028}b")
+        #expect(try netrc.credential(for: "h", user: nil)?.password == "c\u{85}d")
         let path = NSTemporaryDirectory() + "/rondo-lines-\(UUID().uuidString)"
         defer { unlink(path) }
         try Data("X: \(odd)\r\nY: \rZ\n".utf8).write(to: URL(fileURLWithPath: path))
@@ -170,19 +170,54 @@ struct FetchCommandLineTests {
         }
     }
 
-    @Test func `lines that are comments need not be UTF-8`() throws {
+    @Test func `of a config file what is used is UTF-8, and comments need not be`() throws {
         let path = NSTemporaryDirectory() + "/rondo-latin-\(UUID().uuidString)"
         defer { unlink(path) }
-        let latin = { (text: String) in text.data(using: .isoLatin1) ?? Data() }
-        try latin("# caf\u{E9}\r\n\nuser-agent = a\n").write(to: URL(fileURLWithPath: path))
-        #expect(try operation("-K", path, "u").userAgent == "a")
-        try latin("# caf\u{E9}\nuser-agent = \u{E9}\n").write(to: URL(fileURLWithPath: path))
-        var failure = #expect(throws: CommandFailure.self) { try FetchCommandLine(["-K", path, "u"]) }
-        #expect(failure?.message == "\(path):2: not UTF-8" && failure?.status == ExitStatus.unreadable)
-        let netrc = try Netrc(latin("# caf\u{E9}\nmacdef m\n\u{E9}\n\nmachine h login a password b\n"))
-        #expect(netrc.credential(for: "h", user: nil)?.password == "b")
-        failure = #expect(throws: CommandFailure.self) { try Netrc(latin("machine h\nlogin \u{E9}\n")) }
-        #expect(failure?.message == "-n: line 2: not UTF-8" && failure?.status == ExitStatus.unreadable)
+        let read = { (text: String) in
+            try (text.data(using: .isoLatin1) ?? Data()).write(to: URL(fileURLWithPath: path))
+            return try operation("-K", path, "u")
+        }
+        for text in [
+            "# caf\u{E9}\r\n\nuser-agent = a\n", "user-agent = a # caf\u{E9}\n",
+            "user-agent = \"a\" \u{E9}\n", "user-agent = a\nsilent # \u{E9}",
+        ] {
+            #expect(try read(text).userAgent == "a")
+        }
+        for text in [
+            "\nuser-agent = \u{E9}\n", "#\n\u{E9}gent = a\n", "\r\nuser-agent = \"\u{E9}\"\n",
+        ] {
+            let failure = #expect(throws: CommandFailure.self) { try read(text) }
+            #expect(failure?.message == "\(path):2: not UTF-8" && failure?.status == ExitStatus.unreadable)
+        }
+    }
+
+    @Test func `of a netrc file what is used is UTF-8, and what is of another host need not be`() throws {
+        let text = """
+            # caf\u{E9}
+            macdef m
+            \u{E9}
+
+            machine o login \u{E9} password b
+            machine h login a password b # caf\u{E9}
+            machine h
+            login c password "\u{E9}"
+            machine \u{E9} \u{E9} \u{E9}
+            """
+        let netrc = try Netrc(text.data(using: .isoLatin1) ?? Data())
+        #expect(try netrc.credential(for: "h", user: nil)?.password == "b")
+        #expect(try netrc.credential(for: "x", user: nil) == nil)
+        for (host, user, line) in [("o", nil, 5), ("h", "c", 8)] as [(String, String?, Int)] {
+            let failure = #expect(throws: CommandFailure.self) { try netrc.credential(for: host, user: user) }
+            #expect(failure?.message == "-n: line \(line): not UTF-8")
+            #expect(failure?.status == ExitStatus.unreadable)
+        }
+        // A redirect to a host that the file has no text for.
+        let operation = try FetchCommandLine(["u"]).operations[0]
+        var first = try FetchRequest(FetchURL("http://h/"), operation, upload: nil, offset: 0)
+        first.netrc = netrc
+        #expect(throws: CommandFailure.self) {
+            try first.redirected(to: FetchURL("http://o/"), status: 302, first: first, operation)
+        }
     }
 
     @Test func `passwords that the command line lacks are asked for`() throws {
@@ -405,7 +440,7 @@ struct FetchRequestTests {
         let operation = try FetchCommandLine(["-d", "x", "-u", "a:b", "-H", "Cookie: c", "u"]).operations[0]
         let first = try FetchRequest(FetchURL("http://h/"), operation, upload: nil, offset: 0)
         let next = { (to: String, status: Int, operation: FetchOperation) in
-            first.redirected(to: try FetchURL(to), status: status, first: first, operation)
+            try first.redirected(to: FetchURL(to), status: status, first: first, operation)
         }
         for (status, method) in [(301, "GET"), (302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")] {
             #expect(try next("http://h/x", status, operation).method == method)
@@ -419,7 +454,7 @@ struct FetchRequestTests {
         }
         let named = try FetchCommandLine(["-d", "x", "-X", "POST", "u"]).operations[0]
         let post = try FetchRequest(FetchURL("http://h/"), named, upload: nil, offset: 0)
-        let again = post.redirected(to: try FetchURL("http://h/x"), status: 302, first: post, named)
+        let again = try post.redirected(to: FetchURL("http://h/x"), status: 302, first: post, named)
         #expect(again.method == "POST")
         if case .none = again.body {} else { Issue.record("the body goes along") }
     }
@@ -457,10 +492,10 @@ struct FetchRequestTests {
             machine b login us"er password "#\x"
             """#
         let netrc = try Netrc(Data(text.utf8))
-        #expect(netrc.credential(for: "a", user: nil)?.user == "us er")
-        #expect(netrc.credential(for: "a", user: nil)?.password == "p\"a\\s\ns")
-        #expect(netrc.credential(for: "b", user: nil)?.user == "us\"er")
-        #expect(netrc.credential(for: "b", user: nil)?.password == "#x")
+        #expect(try netrc.credential(for: "a", user: nil)?.user == "us er")
+        #expect(try netrc.credential(for: "a", user: nil)?.password == "p\"a\\s\ns")
+        #expect(try netrc.credential(for: "b", user: nil)?.user == "us\"er")
+        #expect(try netrc.credential(for: "b", user: nil)?.password == "#x")
         let open = Data("machine a\npassword \"x\n".utf8)
         let failure = #expect(throws: CommandFailure.self) { try Netrc(open) }
         #expect(failure?.message == "-n: line 2: a quote is not closed")
@@ -471,10 +506,10 @@ struct FetchRequestTests {
         let text =
             "# c\nmachine a login x password y\nmacdef init\nmachine b login no\n\nmachine c\n login z\ndefault login d password e"
         let netrc = try Netrc(Data(text.utf8))
-        #expect(netrc.credential(for: "A", user: nil)?.password == "y")
-        #expect(netrc.credential(for: "c", user: nil)?.user == "z")
-        #expect(netrc.credential(for: "b", user: nil)?.user == "d")
-        #expect(netrc.credential(for: "a", user: "other") == nil)
+        #expect(try netrc.credential(for: "A", user: nil)?.password == "y")
+        #expect(try netrc.credential(for: "c", user: nil)?.user == "z")
+        #expect(try netrc.credential(for: "b", user: nil)?.user == "d")
+        #expect(try netrc.credential(for: "a", user: "other") == nil)
     }
 
     @Test func `a netrc file is asked for each host, and for the user of a URL`() throws {
@@ -503,9 +538,9 @@ struct FetchRequestTests {
         for (target, credential) in [
             ("http://b/", "y:2"), ("http://a/x", "x:1"), ("http://c/", nil), ("http://z:9@c/", nil),
         ] {
-            let next = first.redirected(to: try FetchURL(target), status: 302, first: first, required)
+            let next = try first.redirected(to: FetchURL(target), status: 302, first: first, required)
             #expect(field(next, required) == credential, "\(target)")
-            let back = next.redirected(to: first.url, status: 302, first: first, required)
+            let back = try next.redirected(to: first.url, status: 302, first: first, required)
             #expect(field(back, required) == "x:1")
         }
         // Nothing of the file is sent in plain text on the way from an https URL.
@@ -513,14 +548,14 @@ struct FetchRequestTests {
         let secure = hop
         let hops: [(String, String?)] = [("http://b/", nil), ("http://a/", nil), ("https://b/", "y:2")]
         for (target, credential) in hops {
-            hop = hop.redirected(to: try FetchURL(target), status: 302, first: secure, required)
+            hop = try hop.redirected(to: FetchURL(target), status: 302, first: secure, required)
             #expect(field(hop, required) == credential, "\(target)")
         }
         // With -u the file is not read.
         let given = try operation(["-u", "v:w"])
         let own = try request("http://a/", given)
         #expect(field(own, given) == "v:w")
-        let next = own.redirected(to: try FetchURL("http://b/"), status: 302, first: own, given)
+        let next = try own.redirected(to: FetchURL("http://b/"), status: 302, first: own, given)
         #expect(field(next, given) == nil)
     }
 

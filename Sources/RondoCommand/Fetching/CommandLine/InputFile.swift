@@ -36,17 +36,21 @@ enum InputFile {
         text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
     }
 
-    /// The lines of a file with comments, and whether each line is UTF-8. Where it is not, bytes are replaced: then it
-    /// may be a comment, but must not be used.
-    static func lines(of file: Data) -> [(text: Substring, isUTF8: Bool)] {
-        let bytes = file.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-        return zip(lines(of: String(decoding: file, as: UTF8.self)), bytes).map {
-            ($0, String(validating: $1, as: UTF8.self) != nil)
+    /// The same of the bytes of a file, of which only what is used must be UTF-8.
+    static func lines(of file: Data) -> [ArraySlice<UInt8>] {
+        var lines = [UInt8](file).split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        for index in lines.indices.dropLast() where lines[index].last == UInt8(ascii: "\r") {
+            lines[index].removeLast()
         }
+        return lines
     }
 
     /// True if the character separates words of a file or of an option's value, as in curl.
     static func isBlank(_ character: Character) -> Bool { character.isASCII && character.isWhitespace }
+
+    static func isBlank(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: " ") || (UInt8(ascii: "\t")...UInt8(ascii: "\r")).contains(byte)
+    }
 
     /// A field, or the lines of the file that `@FILE` names.
     static func fields(_ text: String, for option: String) throws(CommandFailure) -> [String] {

@@ -237,7 +237,7 @@ extension FetchRequest {
         maximumRate = operation.maximumRate
         netrc = try Self.netrc(operation)
         credential =
-            operation.credential ?? netrcCredential(for: url, operation)
+            try operation.credential ?? netrcCredential(for: url, operation)
             ?? url.user.map { (user: $0, password: url.password ?? "") }
     }
 
@@ -304,17 +304,18 @@ extension FetchRequest {
     /// in the URL has precedence if the file is optional.
     private func netrcCredential(
         for url: FetchURL, _ operation: FetchOperation
-    ) -> (user: String, password: String)? {
+    ) throws(CommandFailure) -> (user: String, password: String)? {
         if operation.netrc == .optional, url.password != nil { return nil }
-        return netrc?.credential(for: url.host, user: url.user)
+        return try netrc?.credential(for: url.host, user: url.user)
     }
 
     /// Makes the request that follows a redirect.
     ///
     /// - Parameter first: The request of the command line.
+    /// - Throws: `CommandFailure` if the netrc file's credential for its host is not UTF-8.
     func redirected(
         to target: FetchURL, status: Int, first: FetchRequest, _ operation: FetchOperation
-    ) -> FetchRequest {
+    ) throws(CommandFailure) -> FetchRequest {
         var next = self
         next.url = target
         next.isAtOrigin = target.isSameHost(as: first.url)
@@ -326,7 +327,7 @@ extension FetchRequest {
             // file is read only if the command line has no password.)
             let losesTLS = first.url.isSecure && !target.isSecure
             let given = own ?? (losesTLS && netrc != nil ? nil : first.credential)
-            let found = losesTLS ? nil : netrcCredential(for: target, operation)
+            let found = try losesTLS ? nil : netrcCredential(for: target, operation)
             next.credential = found ?? (isTrusted ? given : nil)
         }
         if operation.sendsReferers {

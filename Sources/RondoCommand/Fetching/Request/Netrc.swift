@@ -2,22 +2,31 @@ import Rondo
 
 /// A file of names and passwords for hosts, in the format of ftp(1).
 struct Netrc: Equatable, Sendable {
+    private struct Word: Equatable {
+        var bytes: [UInt8]
+        /// Counted from 1.
+        var line: Int
+
+        /// Other bytes than UTF-8 are replaced.
+        var text: String { String(decoding: bytes, as: UTF8.self) }
+    }
+
     private struct Entry: Equatable {
         /// Nil means every host.
         var host: String?
-        var login: String?
-        var password: String?
+        var login: Word?
+        var password: Word?
     }
 
     private let entries: [Entry]
 
-    /// - Throws: `CommandFailure` if a quote is not closed in its line, or a line with words is not UTF-8.
+    /// - Throws: `CommandFailure` if a quote is not closed in its line.
     init(_ file: Data) throws(CommandFailure) {
         var entries: [Entry] = []
         var words = try Self.words(of: file)[...]
         while let word = words.popFirst() {
-            switch word {
-            case "machine": if let host = words.popFirst() { entries.append(Entry(host: host)) }
+            switch word.text {
+            case "machine": if let host = words.popFirst() { entries.append(Entry(host: host.text)) }
             case "default": entries.append(Entry())
             case "login": Self.set(\.login, words.popFirst(), of: &entries)
             case "password": Self.set(\.password, words.popFirst(), of: &entries)
@@ -29,28 +38,26 @@ struct Netrc: Equatable, Sendable {
     }
 
     private static func set(
-        _ key: WritableKeyPath<Entry, String?>, _ value: String?, of entries: inout [Entry]
+        _ key: WritableKeyPath<Entry, Word?>, _ value: Word?, of entries: inout [Entry]
     ) {
         guard !entries.isEmpty else { return }
         entries[entries.count - 1][keyPath: key] = value
     }
 
     /// The words of the file without comments and macros; a macro ends with an empty line.
-    private static func words(of file: Data) throws(CommandFailure) -> [String] {
+    private static func words(of file: Data) throws(CommandFailure) -> [Word] {
         var isMacro = false
-        var words: [String] = []
+        var words: [Word] = []
         for (index, line) in InputFile.lines(of: file).enumerated() {
             if isMacro {
-                isMacro = !line.text.isEmpty
+                isMacro = !line.isEmpty
                 continue
             }
-            guard let found = Self.words(ofLine: line.text) else {
+            guard let found = Self.words(ofLine: line) else {
                 throw failure("a quote is not closed", line: index + 1)
             }
-            isMacro = found.first == "macdef"
-            if isMacro || found.isEmpty { continue }
-            guard line.isUTF8 else { throw failure("not UTF-8", line: index + 1) }
-            words += found
+            isMacro = found.first == Array("macdef".utf8)
+            if !isMacro { words += found.map { Word(bytes: $0, line: index + 1) } }
         }
         return words
     }
@@ -60,18 +67,18 @@ struct Netrc: Equatable, Sendable {
     }
 
     /// The words, which may be in double quotes; nil if a quote is not closed.
-    private static func words(ofLine line: Substring) -> [String]? {
-        var words: [String] = []
+    private static func words(ofLine line: ArraySlice<UInt8>) -> [[UInt8]]? {
+        var words: [[UInt8]] = []
         var rest = line.drop(while: InputFile.isBlank)
-        while let first = rest.first, first != "#" {
-            if first == "\"" {
+        while let first = rest.first, first != UInt8(ascii: "#") {
+            if first == UInt8(ascii: "\"") {
                 rest.removeFirst()
                 let word = QuotedText.read(&rest, controls: QuotedText.lineControls)
                 guard word.isClosed else { return nil }
                 words.append(word.text)
             } else {
                 let word = rest.prefix { !InputFile.isBlank($0) }
-                words.append(String(word))
+                words.append(Array(word))
                 rest = rest[word.endIndex...]
             }
             rest = rest.drop(while: InputFile.isBlank)
@@ -80,13 +87,28 @@ struct Netrc: Equatable, Sendable {
     }
 
     /// Name and password for `host`; only those of `user` if that is given.
-    func credential(for host: String, user: String?) -> (user: String, password: String)? {
+    ///
+    /// - Throws: `CommandFailure` if they are not UTF-8.
+    func credential(
+        for host: String, user: String?
+    ) throws(CommandFailure) -> (user: String, password: String)? {
         let entry = entries.first { entry in
             (entry.host.map { $0.lowercased() == host.lowercased() } ?? true)
-                && (user == nil || entry.login == nil || entry.login == user)
+                && (user == nil || entry.login == nil || entry.login?.text == user)
         }
         guard let entry, entry.login != nil || entry.password != nil else { return nil }
-        return (user ?? entry.login ?? "", entry.password ?? "")
+        let password = try Self.checked(entry.password)
+        guard let user else { return (try Self.checked(entry.login), password) }
+        return (user, password)
+    }
+
+    /// The text of the word, empty if there is none.
+    private static func checked(_ word: Word?) throws(CommandFailure) -> String {
+        guard let word else { return "" }
+        guard let text = String(validating: word.bytes, as: UTF8.self) else {
+            throw failure("not UTF-8", line: word.line)
+        }
+        return text
     }
 
     /// The file in the home folder.

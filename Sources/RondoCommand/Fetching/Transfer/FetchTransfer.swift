@@ -370,7 +370,12 @@ final class FetchTransfer {
         }
         if case .success = result, let redirect, let first {
             record.redirectCount += 1
-            return send(request.redirected(to: redirect, status: record.status, first: first, operation))
+            do {
+                return send(
+                    try request.redirected(to: redirect, status: record.status, first: first, operation))
+            } catch {
+                return end(.failure(Self.failure(error)))
+            }
         }
         if let pending = attempt.pendingFailure.take() { return end(.failure(pending)) }
         if case .failure(let failure) = result, failure.isOutOfTotalTime,
