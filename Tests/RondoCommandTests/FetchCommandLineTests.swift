@@ -260,8 +260,9 @@ struct FetchCommandLineTests {
     @Test func `a proxy's own scheme has precedence over the option's, and an empty one means none`() throws {
         let url = try FetchURL("http://h/")
         let kinds: [([String], StreamProxy.Kind)] = [
-            (["--socks4", "p:1"], .socks4), (["--socks5", "http://p:1"], .httpConnect),
-            (["-x", "socks5://p:1"], .socks5), (["-x", "p:1"], .httpConnect),
+            (["--socks4", "p:1"], .socks4), (["--socks5", "http://p:1"], .socks5),
+            (["--socks4", "socks5://p:1"], .socks5), (["-x", "socks5://p:1"], .socks5),
+            (["-x", "http://p:1"], .httpConnect), (["-x", "p:1"], .httpConnect),
         ]
         for (words, kind) in kinds {
             let proxy = try FetchCommandLine(["--noproxy", ""] + words + ["u"]).operations[0].proxy(for: url)

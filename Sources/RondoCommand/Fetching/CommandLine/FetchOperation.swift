@@ -133,7 +133,7 @@ struct FetchOperation: Sendable {
     /// Whether a silent peer is probed, and the seconds of silence before each probe.
     var probesPeers = true
     var probeInterval = 60
-    /// The URL of the proxy, the option that gave it, and the scheme of a URL without one.
+    /// The URL of the proxy, the option that gave it, and the scheme of a URL without one or with http.
     var proxy: (origin: String, scheme: String, url: String)?
     var proxyUser: String?
     var directHosts: String?

@@ -18,7 +18,9 @@ extension FetchOperation {
             Self.environment(name).map { (origin: name, scheme: "http", url: $0) }
         }
         guard let given = proxy ?? variables.first, !given.url.isEmpty else { return nil }
-        let text = given.url.contains("://") ? given.url : "\(given.scheme)://\(given.url)"
+        // As in curl, http:// is no scheme of its own: with --socks5 it is a SOCKS proxy's.
+        let bare = given.url.lowercased().hasPrefix("http://") ? given.url.dropFirst(7) : given.url[...]
+        let text = bare.contains("://") ? given.url : "\(given.scheme)://\(bare)"
         guard var way = StreamProxy(url: text) else {
             // As in curl, a proxy of another kind is one that cannot be reached. The error of `FetchURL` is not needed: the
             // one below names the text too.
