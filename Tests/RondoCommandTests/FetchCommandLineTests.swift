@@ -316,6 +316,29 @@ struct FetchRequestTests {
         }
     }
 
+    @Test(
+        arguments: [
+            ("http://h/x", ["a", "b"], "http://h/x?a&b"), ("http://h/x?a#f", ["b"], "http://h/x?a&b#f"),
+            ("http://h/x?a&", ["b"], "http://h/x?a&b"), ("http://h/x?", ["a"], "http://h/x?a"),
+            ("http://h/x?a", [""], "http://h/x?a&"), ("http://h/x?", [""], "http://h/x"),
+            ("http://h/x", ["", "a"], "http://h/x?&a"), ("http://h/x#", ["a"], "http://h/x?a"),
+            ("http://h/x#f", ["a#b", "c"], "http://h/x?a#b&c#f"), ("http://h/x", ["#"], "http://h/x?#"),
+            ("http://h/x", ["ü"], "http://h/x?%c3%bc"), ("http://h/x?a", [], "http://h/x?a"),
+            ("file:///x?a", ["b"], "file:///x"),
+        ] as [(String, [String], String)])
+    func `parts are added to a query as curl adds them`(text: String, parts: [String], sum: String) throws {
+        #expect(try FetchURL(text).adding(query: parts).text == sum)
+    }
+
+    @Test func `-G sends the bytes of a file that is not UTF-8`() throws {
+        let path = NSTemporaryDirectory() + "/rondo-latin-\(UUID().uuidString)"
+        defer { unlink(path) }
+        try Data([0x61, 0xE9]).write(to: URL(fileURLWithPath: path))
+        let operation = try FetchCommandLine(["-G", "-d", "@" + path, "u"]).operations[0]
+        let request = try FetchRequest(FetchURL("http://h/"), operation, upload: nil, offset: 0)
+        #expect(request.url.target == "/?a%e9")
+    }
+
     @Test func `a file's name that ends with a slash is a folder's`() throws {
         for text in ["file:///a/", "file:///a/.", "file:///a/b/..", "file:///a/./", "file:///a%2F"] {
             #expect(try FetchURL(text).url?.path == "/a/.")
@@ -396,6 +419,8 @@ struct FetchRequestTests {
         try text.append("@" + path, as: .text)
         #expect(text.bytes == Data("a=1bc".utf8))
         #expect(throws: CommandFailure.self) { try text.append("@/nowhere", as: .text) }
+        try text.append("name@/dev/null", as: .encoded)
+        #expect(text.bytes == Data("a=1bc&".utf8))
     }
 
     @Test func `parts of a form are read as curl reads them`() throws {

@@ -203,7 +203,7 @@ extension FetchRequest {
         var query = operation.queryParts
         let fieldList = GivenFields(operation.fields)
         let movesData = operation.movesDataToQuery && !operation.data.isEmpty
-        if movesData { query.append(String(decoding: operation.data.bytes, as: UTF8.self)) }
+        if movesData { query.append(FetchURL.encodingForeign(operation.data.bytes)) }
         var url = given.adding(query: query)
         var body = Body.none
         var method = operation.asksForHead ? "HEAD" : "GET"

@@ -20,7 +20,7 @@ struct FetchURL: Equatable, Sendable {
     ///   - keepsDots: True if `/../` and `/./` are kept.
     /// - Throws: `FetchFailure` if the text is no URL.
     init(_ text: String, defaultScheme: String? = nil, keepsDots: Bool = false) throws(FetchFailure) {
-        let text = Self.encodingForeign(text)
+        let text = Self.encodingForeign(text.utf8)
         guard !text.isEmpty, !text.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {
             throw Self.malformed(text, "it has blanks or control characters, or is empty")
         }
@@ -37,7 +37,9 @@ struct FetchURL: Equatable, Sendable {
         }
         self.scheme = scheme
         if let hash = rest.firstIndex(of: "#") {
-            fragment = String(rest[rest.index(after: hash)...])
+            // Nothing behind the # is no fragment, as in curl.
+            let behind = rest[rest.index(after: hash)...]
+            fragment = behind.isEmpty ? nil : String(behind)
             rest = rest[..<hash]
         }
         if let mark = rest.firstIndex(of: "?") {
@@ -125,10 +127,10 @@ struct FetchURL: Equatable, Sendable {
         return bare.contains(":") && bare.allSatisfy { $0.isHexDigit || $0 == ":" || $0 == "." }
     }
 
-    /// Percent-encodes characters other than ASCII.
-    private static func encodingForeign(_ text: String) -> String {
-        guard text.utf8.contains(where: { $0 >= 0x80 }) else { return text }
-        return text.utf8.map { byte in
+    /// Percent-encodes the bytes of characters other than ASCII.
+    static func encodingForeign(_ bytes: some Collection<UInt8>) -> String {
+        guard bytes.contains(where: { $0 >= 0x80 }) else { return String(decoding: bytes, as: UTF8.self) }
+        return bytes.map { byte in
             byte < 0x80 ? String(Unicode.Scalar(byte)) : "%" + String(byte, radix: 16)
         }.joined()
     }
@@ -227,14 +229,22 @@ struct FetchURL: Equatable, Sendable {
         return try FetchURL(target, keepsDots: keepsDots)
     }
 
-    /// The URL with more parts in its query.
-    func adding(query more: [String]) -> FetchURL {
-        let parts = more.filter { !$0.isEmpty }
+    /// The URL with more parts in its query, empty ones too. As in curl, none is separated from a query that ends with
+    /// an ampersand, and a # in them begins the fragment.
+    func adding(query parts: [String]) -> FetchURL {
         // A file's URL has no query.
         if parts.isEmpty || scheme == "file" { return self }
         var url = self
-        let before = url.query.map { $0.isEmpty ? [] : [$0] } ?? []
-        url.query = (before + parts).joined(separator: "&")
+        var more = Self.encodingForeign(parts.joined(separator: "&").utf8)
+        if let hash = more.firstIndex(of: "#") {
+            url.fragment = String(more[more.index(after: hash)...]) + (fragment.map { "#" + $0 } ?? "")
+            more = String(more[..<hash])
+        } else if more.isEmpty, query?.isEmpty ?? true {
+            url.query = nil
+            return url
+        }
+        let before = query ?? ""
+        url.query = before + (before.isEmpty || before.hasSuffix("&") ? "" : "&") + more
         return url
     }
 }

@@ -53,6 +53,8 @@ enum QueryPart {
         let name = String(text[..<sign])
         let rest = String(text[text.index(after: sign)...])
         let content = text[sign] == "@" ? try InputFile.data(rest, for: option) : Data(rest.utf8)
+        // As in curl, an empty file makes an empty piece, without its name.
+        if text[sign] == "@", content.isEmpty { return "" }
         return (name.isEmpty ? "" : name + "=") + encoded(content)
     }
 
