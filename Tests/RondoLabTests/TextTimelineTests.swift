@@ -141,7 +141,7 @@ struct TextTimelineTests {
                     fixedSize: (30, 24)))
             for experiment in Experiment.all {
                 view.begin(experiment)
-                _ = view.ask(experiment, maySkip: false) { nil }
+                for maySkip in [false, true] { _ = view.ask(experiment, maySkip: maySkip) { nil } }
             }
             for line in try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n") {
                 // A margin has seven columns at most.

@@ -60,19 +60,19 @@ extension String {
     package func rightAligned(_ width: Int) -> String {
         count >= width ? self : String(repeating: " ", count: width - count) + self
     }
-}
 
-/// Breaks `text` at blanks into lines of at most `width` columns. A longer word is a line by itself.
-func wrapped(_ text: String, width: Int) -> [String] {
-    var lines: [String] = [""]
-    for word in text.split(separator: " ") {
-        if lines[lines.count - 1].isEmpty {
-            lines[lines.count - 1] = String(word)
-        } else if lines[lines.count - 1].count + 1 + word.count <= width {
-            lines[lines.count - 1] += " " + word
-        } else {
-            lines.append(String(word))
+    /// The text broken at blanks into lines of at most `width` columns. A longer word is a line by itself.
+    package func wrapped(width: Int) -> [String] {
+        var lines: [String] = [""]
+        for word in split(separator: " ") {
+            if lines[lines.count - 1].isEmpty {
+                lines[lines.count - 1] = String(word)
+            } else if lines[lines.count - 1].count + 1 + word.count <= width {
+                lines[lines.count - 1] += " " + word
+            } else {
+                lines.append(String(word))
+            }
         }
+        return lines
     }
-    return lines
 }

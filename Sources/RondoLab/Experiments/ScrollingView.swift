@@ -39,7 +39,7 @@ struct ScrollingView {
         bytesBefore = report.loads.map(\.received)
         guard style != .silent else { return }
         let title = "One file, loaded twice on one run loop, while the user scrolls"
-        let lines = wrapped(title, width: width - 4)
+        let lines = title.wrapped(width: width - 4)
             .map { "  " + terminal.tinted($0, .strong) + "\n" }
         terminal.write("\n" + lines.joined() + "\n")
     }
@@ -89,7 +89,7 @@ struct ScrollingView {
                     load.seconds.map { TextFormats.fixed($0, digits: 1) + " s" } ?? "-",
                 ])
         }
-        let sentence = wrapped(report.sentence, width: width - 4)
+        let sentence = report.sentence.wrapped(width: width - 4)
             .map { report.isAsDocumented ? $0 : terminal.tinted($0, .bad) }
         let lines = head.map { terminal.tinted($0, .quiet) } + rows + [""] + sentence
         terminal.write("\n" + lines.map { $0.isEmpty ? "\n" : "  " + $0 + "\n" }.joined() + "\n")

@@ -18,7 +18,7 @@ package struct ExperimentView: Sendable {
     private func paragraph(
         _ text: String, indent: String = "  ", first: String? = nil, _ tint: Tint? = nil
     ) -> String {
-        let lines = wrapped(text, width: min(width, 96) - indent.count)
+        let lines = text.wrapped(width: min(width, 96) - indent.count)
         return lines.enumerated().map { place, line in
             let margin = place == 0 ? first ?? indent : indent
             let shown = tint.map { terminal.tinted(line, $0) } ?? line
@@ -49,9 +49,11 @@ package struct ExperimentView: Sendable {
         for (place, choice) in experiment.choices.enumerated() {
             terminal.write(paragraph(choice, indent: "       ", first: "    \(place + 1)  "))
         }
+        let skip = maySkip ? ", Return to only watch" : ""
+        // The answer stands on the last line, behind a blank.
+        let prompt = "Your prediction (1–\(experiment.choices.count)\(skip)):".wrapped(width: width - 4)
         while true {
-            let skip = maySkip ? ", Return to only watch" : ""
-            terminal.write("\n  Your prediction (1–\(experiment.choices.count)\(skip)): ")
+            terminal.write("\n" + prompt.map { "  " + $0 }.joined(separator: "\n") + " ")
             guard let line = readLine() else {
                 terminal.write("\n")
                 return nil

@@ -1,4 +1,5 @@
 import Rondo
+import RondoLab
 
 /// The text of `rondo fetch --help`, made from the table of options.
 enum FetchHelp {
@@ -14,7 +15,7 @@ enum FetchHelp {
 
     static func text(width: Int) -> String {
         let width = min(max(width, 40), 110)
-        var lines = ["Usage: rondo fetch [options] <url> ...", ""] + wrapped(discussion, width: width)
+        var lines = ["Usage: rondo fetch [options] <url> ...", ""] + discussion.wrapped(width: width)
         for group in FetchOption.Group.allCases {
             let options = FetchOption.all.filter { $0.group == group && $0.isShown }
             lines += ["", group.rawValue + ":"]
@@ -26,7 +27,7 @@ enum FetchHelp {
     private static func lines(_ option: FetchOption, width: Int) -> [String] {
         let names = spelling(option)
         let column = 30
-        let help = wrapped(option.help + negation(option), width: max(width - column, 20))
+        let help = (option.help + negation(option)).wrapped(width: max(width - column, 20))
         let padded = "  " + names
         if padded.count >= column {
             return [padded] + help.map { String(repeating: " ", count: column) + $0 }
@@ -47,18 +48,5 @@ enum FetchHelp {
     private static func negation(_ option: FetchOption) -> String {
         ["progress-meter", "clobber", "keepalive", "alpn", "sessionid"].contains(option.name)
             ? " --no-\(option.name): not." : ""
-    }
-
-    static func wrapped(_ text: String, width: Int) -> [String] {
-        var lines: [String] = []
-        var line = ""
-        for word in text.split(whereSeparator: \.isWhitespace) {
-            if !line.isEmpty, line.count + 1 + word.count > width {
-                lines.append(line)
-                line = ""
-            }
-            line += (line.isEmpty ? "" : " ") + word
-        }
-        return lines + [line]
     }
 }
