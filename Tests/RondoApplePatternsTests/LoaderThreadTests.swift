@@ -95,7 +95,7 @@ private final class NetworkRequestThread: Sendable {
     }
 
     var runLoop: CFRunLoop? {
-        try? started.wait()
+        started.waitOrRecord()
         return state.withLock { $0.runLoop }
     }
 

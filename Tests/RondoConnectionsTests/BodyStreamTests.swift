@@ -290,9 +290,9 @@ final class LateStream: Foundation.InputStream {
         let writer = LoopThread { _ in
             pair.value.1.open()
             _ = pair.value.1.write(Array("one".utf8), maxLength: 3)
-            try? first.wait()
+            first.waitOrRecord()
             _ = pair.value.1.write(Array("two".utf8), maxLength: 3)
-            try? second.wait()
+            second.waitOrRecord()
             pair.value.1.close()
         }
         try Self.run(Self.post(server.url(), pair.value.0), recorder)
@@ -432,7 +432,7 @@ final class LateStream: Foundation.InputStream {
         let writer = LoopThread { _ in
             pair.value.1.open()
             _ = pair.value.1.write(Array("before, ".utf8), maxLength: 8)
-            try? redirected.wait()
+            redirected.waitOrRecord()
             _ = pair.value.1.write(Array("after".utf8), maxLength: 5)
             pair.value.1.close()
         }

@@ -184,7 +184,7 @@ import Testing
         URLConnection.sendAsynchronousRequest(URLRequest(url: server.url("/old")), queue: queue) {
             response, data, error in
             // Not before the call has returned, which waits for nothing.
-            try? returned.wait()
+            returned.waitOrRecord()
             let status = (response as? HTTPURLResponse)?.statusCode ?? 0
             let text = String(decoding: data ?? Data(), as: UTF8.self)
             results.value.append("\(status) \(text) \(error == nil) \(OperationQueue.current === queue)")

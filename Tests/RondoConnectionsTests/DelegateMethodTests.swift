@@ -242,7 +242,7 @@ import Testing
             // What comes next comes while this call is still being made, and has no queue any more.
             connection.setDelegateQueue(nil)
             go.open()
-            try? held.wait()
+            held.waitOrRecord()
         }
         try onLoopThread { loop in
             let connection = URLConnection(request: URLRequest(url: server.url()), delegate: recorder)

@@ -16,7 +16,7 @@ import Testing
                 {
                     log.note("first")
                     entered.open()
-                    try? leave.wait()
+                    leave.waitOrRecord()
                 }, catchUp: { log.note("catch up") })
         }
         try entered.wait()
@@ -412,7 +412,7 @@ import Testing
                 made.value += 1
                 if made.value == 3 {
                     half.open()
-                    try? rest.wait()
+                    rest.waitOrRecord()
                 }
             }
             if case .queued(let mayReadOn) = adding { mayRead = mayReadOn }

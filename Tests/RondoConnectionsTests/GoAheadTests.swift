@@ -166,9 +166,11 @@ import Testing
             try peer.respond(body: String(decoding: try peer.readBody(of: head), as: UTF8.self))
             peer.waitForEnd()
         }
-        let other = LoopThread { loop -> RunLoop.RunResult? in
-            guard (try? isStarted.wait()) != nil else { return nil }
-            return loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false)
+        let other = LoopThread { loop -> Result<RunLoop.RunResult, any Error> in
+            Result {
+                try isStarted.wait()
+                return loop.run(in: .default, for: 1e9, returnAfterSourceHandled: false)
+            }
         }
         let (second, recorder) = (try other.loop, Recorder())
         try onLoopThread { loop in
@@ -187,7 +189,7 @@ import Testing
         }
         #expect(recorder.text == "body")
         // Its mode is empty.
-        #expect(try other.value() == .finished)
+        #expect(try other.value().get() == .finished)
     }
 
     @Test func `RFC 9110 15.5.18 a server that knows no go-ahead is asked without`() throws {

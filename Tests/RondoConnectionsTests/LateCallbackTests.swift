@@ -67,7 +67,7 @@ import Testing
             loop.runOut()
             late.value = try? Callback(ofConnectionKeptFor: key)
             isHeldUp.open()
-            try? goesOn.wait()
+            goesOn.waitOrRecord()
             loop.perform { late.value?.perform() }
             _ = loop.run(in: .default, for: 0, returnAfterSourceHandled: false)
         }

@@ -291,7 +291,7 @@ import Testing
         let recorder = Recorder { call, _ in
             guard call == .response else { return }
             entered.open()
-            try? cancelled.wait()
+            cancelled.waitOrRecord()
             finished.value = true
         }
         let connection = URLConnection(

@@ -363,10 +363,12 @@ import Testing
         let recorder = Recorder()
         let started = Latch()
         let threads = (0..<2).map { _ in
-            LoopThread { loop -> RunLoop.RunResult? in
-                guard (try? started.wait()) != nil else { return nil }
-                // Held by nothing but the connection, which ends on one of the two.
-                return loop.runOut(.work)
+            LoopThread { loop -> Result<RunLoop.RunResult, any Error> in
+                Result {
+                    try started.wait()
+                    // Held by nothing but the connection, which ends on one of the two.
+                    return loop.runOut(.work)
+                }
             }
         }
         let connection = URLConnection(
@@ -374,7 +376,7 @@ import Testing
         for thread in threads { connection?.schedule(in: try thread.loop, forMode: .work) }
         connection?.start()
         started.open()
-        for thread in threads { #expect(try thread.value() == .finished) }
+        for thread in threads { #expect(try thread.value().get() == .finished) }
         #expect(recorder.calls == ["response 200", "data", "finish"])
     }
 

@@ -14,7 +14,7 @@ import Testing
             count.mutate { $0 += 1 }
             if count.value == 1 {
                 entered.open()
-                try? released.wait()
+                released.waitOrRecord()
             }
             return nil
         }
@@ -35,7 +35,7 @@ import Testing
             attempts.mutate { $0 += 1 }
             guard attempts.value == 1 else { return try SystemThread.start(name: name, body) }
             isTrying.open()
-            try? mayFail.wait()
+            mayFail.waitOrRecord()
             throw SystemError("pthread_create", code: EAGAIN)
         } work: {
             worked.open()

@@ -137,7 +137,7 @@ import Testing
         item.add(to: loop, .work)
         thread.perform {
             entered.open()
-            try? leave.wait()
+            leave.waitOrRecord()
         }
         try entered.wait()
         let busy = item.whyNotDelivering

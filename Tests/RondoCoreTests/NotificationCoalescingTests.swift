@@ -248,7 +248,7 @@ import Testing
                 posts.enqueue("2", .whenIdle)
                 posts.enqueue("3", .asap, modes: [.work])
                 posts.enqueue("4", .asap, modes: [.common])
-                try? end.wait()
+                end.waitOrRecord()
             }
             let warning = try waitFor("the warning") { LogCatcher.log.entries.first }
             precondition(warning.contains("default: 2 notifications"), warning)

@@ -26,7 +26,7 @@ import Testing
         let end = Latch()
         let other = LoopThread { _ in
             let queue = NotificationQueue.default
-            try? end.wait()
+            end.waitOrRecord()
             return queue
         }
         _ = try other.loop

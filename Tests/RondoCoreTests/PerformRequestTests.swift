@@ -152,7 +152,7 @@ import Testing
         let elsewhere = LoopThread { loop in
             mine.perform(afterDelay: 0) { $0.note("other loop") }
             made.open()
-            try? cancelled.wait()
+            cancelled.waitOrRecord()
             loop.runOn()
         }
         try made.wait()
@@ -176,7 +176,7 @@ import Testing
         let cancelled = Latch()
         let thread = LoopThread { loop in
             request.withLock { $0 = model.perform(afterDelay: 0) { $0.note("cancelled") } }
-            try? cancelled.wait()
+            cancelled.waitOrRecord()
             model.perform(key: "save", afterDelay: 0) { $0.note("save") }
             model.perform(key: "load", afterDelay: 0) { $0.note("load") }
             model.perform(afterDelay: 0) { $0.note("no key") }

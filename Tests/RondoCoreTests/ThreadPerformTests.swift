@@ -138,12 +138,12 @@ import Testing
             let (isInFirst, isInSecond) = (Latch(), Latch())
             first.perform {
                 isInFirst.open()
-                try? isInSecond.wait()
+                isInSecond.waitOrRecord()
                 try? two.performAndWait {}
             }
             second.perform {
                 isInSecond.open()
-                try? isInFirst.wait()
+                isInFirst.waitOrRecord()
                 try? one.performAndWait {}
             }
             let warnings = try waitFor("both warnings") {
@@ -174,7 +174,7 @@ import Testing
         let (asks, isDone) = (Latch(), Latch())
         let log = EventLog()
         let thread = Thread {
-            try? asks.wait()
+            asks.waitOrRecord()
             RunLoop.currentLoop().poll()
             log.note("ran")
             isDone.open()
@@ -192,7 +192,7 @@ import Testing
 
     @Test func `PL-15 PL-20 a thread that ends without a loop ends the wait for it`() throws {
         let end = Latch()
-        let thread = Thread { try? end.wait() }
+        let thread = Thread { end.waitOrRecord() }
         thread.start()
         let found = Found()
         found.thread = thread

@@ -16,7 +16,7 @@ import Testing
                     log.note("\(blockedSignals())")
                     isDone.open()
                 }
-                try? isDone.wait()
+                isDone.waitOrRecord()
             }
             log.note("\(blockedSignals())")
         }

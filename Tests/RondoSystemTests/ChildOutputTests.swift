@@ -242,7 +242,7 @@ import Testing
             child.schedule(in: other, forMode: .default)
             child.input?.open()
             child.input?.close()
-            try? outputHasEnded.wait()
+            outputHasEnded.waitOrRecord()
             // Its source has been signalled by then.
             try? other.waitUntilServed()
             // Run inside the callback, the loop that tells gets what the other one has found.

@@ -101,7 +101,7 @@ import Testing
         process.standardInput = input
         process.standardOutput = output
         process.terminationHandler = { _ in
-            try? mayReturn.wait()
+            mayReturn.waitOrRecord()
             returned.open()
         }
         launch(process)

@@ -264,7 +264,7 @@ import Testing
             nil, near, CFSocketCallBackType.readCallBack.rawValue,
             { _, _, _, _, info in
                 isInside.open()
-                try? mayReturn.wait()
+                mayReturn.waitOrRecord()
                 ContextNotes.of(info)?.log.note("\(ContextNotes.of(info)?.releases ?? -1)")
             }, &context)
         let thread = LoopThread { _ in
