@@ -1,4 +1,5 @@
 import Rondo
+import RondoMutex
 import RondoTestSupport
 import Testing
 
@@ -14,14 +15,29 @@ import Testing
         let ended = LoopMode(loop: first.start(), mode: .default)
         var events = ChildEvents()
         events.enter(ended)
+        events.enter(alive)
         first.stop()
         first.join()
-        events.enter(alive)
+        events.leaveEndedLoops()
         let others = events.leave(LoopMode(loop: alive.loop, mode: .tracking))
         #expect(others == [alive])
-        events.enter(ended)
-        let none = events.leave(alive)
-        #expect(none.isEmpty)
+    }
+
+    @Test func `a child forgets a loop when its thread ends, and is scheduled in none that has ended`() throws
+    {
+        let child = try Child.spawn("cat", standardInput: .stream)
+        let thread = RunLoopThread(name: "ending")
+        let loop = thread.start()
+        for mode in [RunLoop.Mode.default, .common, .tracking] { child.schedule(in: loop, forMode: mode) }
+        thread.stop()
+        thread.join()
+        let left = child.events.withLock { $0.leave(LoopMode(loop: loop, mode: .tracking)) }
+        #expect(left.isEmpty)
+        child.schedule(in: loop, forMode: .default)
+        let late = child.events.withLock { $0.leave(LoopMode(loop: loop, mode: .tracking)) }
+        #expect(late.isEmpty)
+        child.kill()
+        try waitUntilGone(child.processIdentifier)
     }
 
     @Test func `a child that is complete remembers no loop`() throws {

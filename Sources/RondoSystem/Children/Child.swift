@@ -146,7 +146,7 @@ public final class Child: Sendable {
         // unschedules the child would release it for good.
         eventSource.attachment = self
         // The source is in no loop if the loop's thread has ended, or another thread has unscheduled the child.
-        eventSource.releaseUnlessScheduled()
+        eventSourceHasLeft()
         if endSource.isScheduled, events.withLock({ !$0.isAwaited }) {
             handle.reaper.forget(handle)
             // A task may have begun to wait meanwhile, whatever modes run.
@@ -179,7 +179,11 @@ public final class Child: Sendable {
         if !endSource.isScheduled, handle.status == nil { handle.reaper.watch(handle) }
     }
 
-    private func eventSourceHasLeft() { eventSource.releaseUnlessScheduled() }
+    /// The event source was removed from a mode, or is in none because the thread of its loop has ended.
+    private func eventSourceHasLeft() {
+        events.withLock { $0.leaveEndedLoops() }
+        eventSource.releaseUnlessScheduled()
+    }
 
     // MARK: - Events
 

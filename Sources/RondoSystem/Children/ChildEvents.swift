@@ -45,10 +45,12 @@ struct ChildEvents: Sendable {
     }
 
     mutating func enter(_ mode: LoopMode) {
-        // A child may outlive many loops.
-        modes.removeAll { $0 == mode || !$0.loop.isAlive }
-        if !isOver, mode.loop.isAlive { modes.append(mode) }
+        modes.removeAll { $0 == mode }
+        if !isOver { modes.append(mode) }
     }
+
+    /// Leaves the loops whose threads have ended: a child may outlive many of them.
+    mutating func leaveEndedLoops() { modes.removeAll { !$0.loop.isAlive } }
 
     /// - Returns: The other modes in which the program has scheduled the child. Its sources stay in a mode that one of these names.
     mutating func leave(_ mode: LoopMode) -> [LoopMode] {
