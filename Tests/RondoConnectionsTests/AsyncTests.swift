@@ -128,6 +128,75 @@ import Testing
         #expect(text == "half")
     }
 
+    /// A body in two pieces, each too long to be joined with another one, and its lines, of which one is in both.
+    private static let pieces = ["\(lines[0])\nb", "b\n\(lines[2])"]
+    private static let lines = [
+        String(repeating: "a", count: ReceiveBuffer.inPlaceThreshold), "bb",
+        String(repeating: "c", count: ReceiveBuffer.inPlaceThreshold),
+    ]
+
+    /// The bytes of that body, when both pieces wait for the task.
+    private static func waitingPieces() async throws -> URLConnection.Bytes {
+        let length = pieces.joined().utf8.count
+        let isFirstThere = Latch()
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send("HTTP/1.1 200 OK\r\nContent-Length: \(length)\r\n\r\n\(Self.pieces[0])")
+            try isFirstThere.wait()
+            try peer.send(Self.pieces[1])
+            peer.waitForEnd()
+        }
+        let (bytes, _) = try await URLConnection.bytes(from: server.url())
+        let source = bytes.handle.source
+        try await becomes("the first piece") { source.waitingBytes == Self.pieces[0].utf8.count }
+        isFirstThere.open()
+        try await becomes("the second piece") { source.waitingBytes == length }
+        return bytes
+    }
+
+    @Test func `UC-20 two pieces that have come before the first is asked for come in order`() async throws {
+        var chunks: [Data] = []
+        for try await chunk in try await Self.waitingPieces().chunks { chunks.append(chunk) }
+        // Not in the expectations: a difference of long texts takes for ever to print.
+        let isWhole = chunks.reduce(Data(), +) == Data(Self.pieces.joined().utf8)
+        #expect(isWhole)
+        #expect(chunks.count >= 2)
+        var lines: [String] = []
+        for try await line in try await Self.waitingPieces().lines { lines.append(line) }
+        let areWhole = lines == Self.lines
+        #expect(areWhole)
+    }
+
+    @Test func `UC-17 a task that is cancelled between two pieces gets an error in place of the second`()
+        async throws
+    {
+        let bytes = try await Self.waitingPieces()
+        let ofChunks = await Task { () -> URLError.Code? in
+            var chunks = bytes.chunks.makeAsyncIterator()
+            do {
+                let first = try await chunks.next() ?? Data()
+                #expect(first.first == UInt8(ascii: "a"))
+                withUnsafeCurrentTask { $0?.cancel() }
+                _ = try await chunks.next()
+                return nil
+            } catch { return (error as? URLError)?.code }
+        }.value
+        #expect(ofChunks == .cancelled)
+        // The begun line is no line.
+        let others = try await Self.waitingPieces()
+        let ofLines = await Task { () -> URLError.Code? in
+            var lines = others.lines.makeAsyncIterator()
+            do {
+                let first = try await lines.next()
+                #expect(first?.count == ReceiveBuffer.inPlaceThreshold)
+                withUnsafeCurrentTask { $0?.cancel() }
+                _ = try await lines.next()
+                return nil
+            } catch { return (error as? URLError)?.code }
+        }.value
+        #expect(ofLines == .cancelled)
+    }
+
     @Test func `UC-12 bytes that are not taken hold the server back`() async throws {
         let ended = Latch()
         let server = try TestServer { peer in

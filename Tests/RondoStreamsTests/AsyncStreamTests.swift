@@ -163,6 +163,59 @@ import Testing
         }
     }
 
+    /// Two chunks of a line each, which have come already, and the end.
+    private func waitingChunks(in loop: RunLoop) throws -> StreamChunks {
+        let (ours, theirs) = try PlainSocket.pair()
+        PlainSocket.send(Array("one\ntwo\n".utf8), on: theirs)
+        close(theirs)
+        nonisolated(unsafe) let input = ownedStreamsOnSocket(ours).0
+        return StreamChunks(input, in: loop, maximumLength: 4)
+    }
+
+    @Test func `two chunks, or lines, that have come before the first is asked for come in order`()
+        async throws
+    {
+        try await withLoop { loop in
+            var chunks: [[UInt8]] = []
+            for try await chunk in try waitingChunks(in: loop) { chunks.append(chunk) }
+            #expect(chunks == [Array("one\n".utf8), Array("two\n".utf8)])
+            var lines: [String] = []
+            for try await line in try waitingChunks(in: loop).lines { lines.append(line) }
+            #expect(lines == ["one", "two"])
+        }
+    }
+
+    /// The elements that the calling task gets, which is cancelled when it has the first one.
+    private func takeUntilCancelled<Elements: AsyncSequence>(
+        _ elements: Elements
+    ) async throws -> [Elements.Element] {
+        var taken: [Elements.Element] = []
+        do {
+            for try await element in elements {
+                taken.append(element)
+                withUnsafeCurrentTask { $0?.cancel() }
+            }
+        } catch is CancellationError {}
+        return taken
+    }
+
+    @Test func `a task that is cancelled between two chunks, or lines, leaves the second to another task`()
+        async throws
+    {
+        try await withLoop { loop in
+            let chunks = try waitingChunks(in: loop)
+            let taken = try await Task { try await takeUntilCancelled(chunks) }.value
+            #expect(taken.first == Array("one\n".utf8))
+            let rest = try await all(chunks)
+            #expect(Array(taken.joined()) + rest == Array("one\ntwo\n".utf8))
+            let others = try waitingChunks(in: loop)
+            var lines = try await Task { try await takeUntilCancelled(others.lines) }.value
+            #expect(lines.first == "one")
+            for try await line in others.lines { lines.append(line) }
+            #expect(lines == ["one", "two"])
+        }
+    }
+
     @Test func `a cancelled write is given up and closing is not`() async throws {
         try await withLoop { loop in
             nonisolated(unsafe) let (input, output) = boundStreams(4)

@@ -113,6 +113,61 @@ import class Rondo.URLSessionWebSocketTask
         session.invalidateAndCancel()
     }
 
+    /// A task for which two messages wait: it has answered the ping behind them.
+    private static func taskWithTwoMessages(
+        _ notes: SocketNotes
+    ) async throws -> (URLSession, URLSessionWebSocketTask) {
+        let haveArrived = Latch()
+        let server = try socketServer { peer in
+            try peer.send(text: "one")
+            try peer.send(text: "two")
+            try peer.send(frame: 0x89)
+            #expect(try peer.readFrame().first == 0x8A)
+            haveArrived.open()
+            try peer.closeInTurn()
+        }
+        let session = URLSession(configuration: .ephemeral, delegate: notes, delegateQueue: nil)
+        let task = session.webSocketTask(with: server.socketURL)
+        task.resume()
+        try await becomes("both messages") { haveArrived.isOpen }
+        return (session, task)
+    }
+
+    @Test func `WS-27 two messages that have come before the first is asked for come in order`() async throws
+    {
+        let notes = SocketNotes()
+        let (session, task) = try await Self.taskWithTwoMessages(notes)
+        var messages = task.messages.makeAsyncIterator()
+        let words = [try await messages.next()?.words, try await messages.next()?.words]
+        #expect(words == ["text: one", "text: two"])
+        task.cancel(with: .normalClosure, reason: nil)
+        try notes.waitForEnd()
+        session.invalidateAndCancel()
+    }
+
+    @Test func `WS-26 WS-27 a Swift task that is cancelled between two messages does not take the second`()
+        async throws
+    {
+        let notes = SocketNotes()
+        let (session, task) = try await Self.taskWithTwoMessages(notes)
+        let words = await Task {
+            var words: [String] = []
+            do {
+                for try await message in task.messages {
+                    words.append(message.words)
+                    withUnsafeCurrentTask { $0?.cancel() }
+                }
+                Issue.record("the messages have ended")
+            } catch { #expect((error as? URLError)?.code == .cancelled) }
+            return words
+        }.value
+        #expect(words == ["text: one"])
+        #expect(try await task.receive().words == "text: two")
+        task.cancel(with: .normalClosure, reason: nil)
+        try notes.waitForEnd()
+        session.invalidateAndCancel()
+    }
+
     @Test func `WS-27 releasing the sequence and its task before the handshake's end cancels the task`()
         async throws
     {
