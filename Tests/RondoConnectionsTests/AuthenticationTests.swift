@@ -300,6 +300,42 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
         #expect(server.requests.count == 1)
     }
 
+    enum Declining: CaseIterable {
+        case continuing, rejecting, defaultHandling, releasing
+    }
+
+    /// Reading stops for the question, and goes on when the call has returned.
+    @Test(arguments: Declining.allCases)
+    func `UC-48 the body of a 401 may come after the call that declines, and the connection is kept`(
+        _ declining: Declining
+    ) throws {
+        let hasReturned = Latch()
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send(
+                "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"late\"\r\nContent-Length: 3\r\n\r\n"
+            )
+            try hasReturned.wait()
+            try peer.send("out")
+            while true { try peer.respond(body: try peer.readRequest().target) }
+        }
+        let delegate = Answering { challenge in
+            RunLoop.currentLoop().perform { hasReturned.open() }
+            switch declining {
+            case .continuing: challenge.sender?.continueWithoutCredential(for: challenge)
+            case .rejecting: challenge.sender?.rejectProtectionSpaceAndContinue(with: challenge)
+            case .defaultHandling: challenge.sender?.performDefaultHandling(for: challenge)
+            case .releasing: break
+            }
+        }
+        try Self.run(server.url(), delegate)
+        #expect(delegate.challenges.value == ["Basic late 0 -"])
+        #expect(delegate.recorder.calls == ["response 401", "data", "finish"])
+        #expect(delegate.recorder.text == "out")
+        #expect(try load(server.url("/next")).text == "/next")
+        #expect(server.accepted == 1)
+    }
+
     @Test func `UC-48 cancelling the challenge fails the load`() throws {
         let server = try Self.server(realm: "c")
         let delegate = Answering { $0.sender?.cancel($0) }

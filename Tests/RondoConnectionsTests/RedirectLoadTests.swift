@@ -135,6 +135,32 @@ import Testing
         #expect(server.requests.count == 1)
     }
 
+    /// Reading stops for the question, and goes on when the call has returned.
+    @Test(arguments: [4, 300_000])
+    func `UC-30 the body of a refused redirect may come after the call, and the connection is kept`(
+        length: Int
+    ) throws {
+        let body = longText(length)
+        let hasReturned = Latch()
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send("HTTP/1.1 302 Found\r\nLocation: /new\r\nContent-Length: \(length)\r\n\r\n")
+            try hasReturned.wait()
+            try peer.send(body)
+            while true { try peer.respond(body: try peer.readRequest().target) }
+        }
+        let recorder = Recorder()
+        recorder.answerWillSend { _, _, _ in
+            RunLoop.currentLoop().perform { hasReturned.open() }
+            return nil
+        }
+        try load(server.url("/old"), recorder: recorder)
+        #expect(recorder.calls == ["willSend 302 \(server.url("/new"))", "response 302", "data", "finish"])
+        #expect(recorder.hasBody(body))
+        #expect(try load(server.url("/next")).text == "/next")
+        #expect(server.accepted == 1)
+    }
+
     @Test(arguments: [false, true])
     func `UC-31 cancel inside willSendRequest ends redirect and connection, on a loop or a queue`(
         isOnQueue: Bool
