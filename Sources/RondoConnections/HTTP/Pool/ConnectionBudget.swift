@@ -33,17 +33,6 @@ protocol BudgetPool: AnyObject, Sendable {
     func closeAll()
 }
 
-/// A waiter with the values that decide whether it goes before others of its group (rule US-39).
-struct RankedWaiter: Comparable {
-    let rank: Float
-    let waiterID: Int
-
-    /// Orders by rank, the highest first, then by waiting time, the longest first.
-    static func < (left: RankedWaiter, right: RankedWaiter) -> Bool {
-        left.rank == right.rank ? left.waiterID < right.waiterID : left.rank > right.rank
-    }
-}
-
 /// Counts the connections of all origins, in use and idle, against the limits of the process.
 ///
 /// A request that reuses a connection changes one word, atomically. The queue, which has a lock, is used only
