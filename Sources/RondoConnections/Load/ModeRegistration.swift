@@ -90,3 +90,35 @@ package struct ModeRegistration: ~Copyable, Sendable {
         for other in others { other.leave() }
     }
 }
+
+/// The shared queues of the modes in which a load is served.
+///
+/// A value, for which a load in one mode allocates nothing.
+struct ModeQueues {
+    /// Nil once the load has left its loops.
+    let first: SharedQueue?
+    /// Those of further modes and loops.
+    let others: [SharedQueue]
+
+    /// The queue of the only loop and mode; nil if there are several, or the load has left.
+    var only: SharedQueue? { others.isEmpty ? first : nil }
+
+    func forEach(_ body: (SharedQueue) -> Void) {
+        if let first { body(first) }
+        for queue in others { body(queue) }
+    }
+}
+
+extension [LoopMode] {
+    /// Whether the calling thread is in a pass of one of these modes.
+    var servesCallingThread: Bool {
+        // With one mode comparing loops is enough: only that loop's thread can have registered the channel there, and it is
+        // still inside this callback.
+        if count == 1 { return self[0].loop.isCurrent }
+        return contains { scheduled in
+            guard scheduled.loop.isCurrent, let mode = scheduled.loop.currentMode else { return false }
+            return scheduled.mode == mode
+                || scheduled.mode == .common && scheduled.loop.modes(named: .common).contains(mode)
+        }
+    }
+}
