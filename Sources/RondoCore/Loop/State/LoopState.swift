@@ -151,6 +151,16 @@ struct LoopState: ~Copyable {
         return !hasQueuedBlocks(for: mode) && !intake.holdsBlocks(for: mode, isCommon: modes[mode].isCommon)
     }
 
+    var pendingWork: PendingWork {
+        var work: PendingWork = []
+        if let notifications {
+            if !notifications.isEmpty(.asap) { work.insert(.notifications) }
+            if !notifications.isEmpty(.whenIdle) { work.insert(.idleNotifications) }
+        }
+        if !orderedPerforms.isEmpty { work.insert(.orderedPerforms) }
+        return work
+    }
+
     /// Makes the loop refuse everything from here on: its thread has ended.
     mutating func end() {
         isAlive = false
@@ -248,4 +258,15 @@ extension LoopState {
         activations[activations.count - 1].tookWakeUp = true
         return true
     }
+}
+
+/// A running activation as other threads see it.
+struct RunningActivation {
+    let mode: Int
+    /// Whether it ends after one source.
+    let returnsAfterSource: Bool
+    /// Whether `stop()` applies to it, rather than to the activation outside it.
+    let isStoppable: Bool
+    var isStopped = false
+    var tookWakeUp = false
 }
