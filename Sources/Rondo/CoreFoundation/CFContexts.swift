@@ -60,6 +60,15 @@ final class HeldContext<Context: InfoContext>: Sendable {
     }
 
     var info: UnsafeMutableRawPointer? { context.info }
+
+    /// Copies the context that `attachment` holds, without retaining `info`; does nothing if it holds none of
+    /// this type.
+    static func copy(
+        _ attachment: (any AnyObject & Sendable)?, to context: UnsafeMutablePointer<Context>?
+    ) {
+        if let held = attachment as? HeldContext<Context> { context?.pointee = held.context }
+    }
+
     /// Calls the program's function for the description, which it returns retained.
     func copyLabel() -> String? {
         context.copyDescription?(context.info).map { $0.takeRetainedValue() as String }

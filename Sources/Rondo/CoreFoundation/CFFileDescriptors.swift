@@ -39,7 +39,7 @@ public func CFFileDescriptorGetNativeDescriptor(_ f: CFFileDescriptor!) -> CFFil
 public func CFFileDescriptorGetContext(
     _ f: CFFileDescriptor!, _ context: UnsafeMutablePointer<CFFileDescriptorContext>!
 ) {
-    if let held = f?.attachment as? HeldContext<CFFileDescriptorContext> { context?.pointee = held.context }
+    HeldContext.copy(f?.attachment, to: context)
 }
 
 /// Enables one callback of each given type: at once if the descriptor is already ready.

@@ -25,9 +25,7 @@ public func CFRunLoopObserverCreate(
 public func CFRunLoopObserverGetContext(
     _ observer: CFRunLoopObserver?, _ context: UnsafeMutablePointer<CFRunLoopObserverContext>?
 ) {
-    if let held = observer?.attachment as? HeldContext<CFRunLoopObserverContext> {
-        context?.pointee = held.context
-    }
+    HeldContext.copy(observer?.attachment, to: context)
 }
 
 /// `RunLoop.Observer(activities:repeats:order:_:)`.

@@ -111,18 +111,14 @@ public func CFRunLoopSourceCreate(
 public func CFRunLoopSourceGetContext(
     _ source: CFRunLoopSource?, _ context: UnsafeMutablePointer<CFRunLoopSourceContext>?
 ) {
-    if let held = source?.attachment as? HeldContext<CFRunLoopSourceContext> {
-        context?.pointee = held.context
-    }
+    HeldContext.copy(source?.attachment, to: context)
 }
 
 /// The same for a context of version 1.
 public func CFRunLoopSourceGetContext(
     _ source: CFRunLoopSource?, _ context: UnsafeMutablePointer<CFRunLoopSourceContext1>?
 ) {
-    if let held = source?.attachment as? HeldContext<CFRunLoopSourceContext1> {
-        context?.pointee = held.context
-    }
+    HeldContext.copy(source?.attachment, to: context)
 }
 
 public func CFRunLoopSourceSignal(_ source: CFRunLoopSource?) { source?.signal() }

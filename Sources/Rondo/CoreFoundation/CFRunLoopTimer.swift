@@ -26,7 +26,7 @@ public func CFRunLoopTimerCreate(
 public func CFRunLoopTimerGetContext(
     _ timer: CFRunLoopTimer?, _ context: UnsafeMutablePointer<CFRunLoopTimerContext>?
 ) {
-    if let held = timer?.attachment as? HeldContext<CFRunLoopTimerContext> { context?.pointee = held.context }
+    HeldContext.copy(timer?.attachment, to: context)
 }
 
 /// `Timer(fire:interval:repeats:block:)`.

@@ -199,7 +199,7 @@ public func CFSocketCopyPeerAddress(_ s: CFSocket!) -> CFData! { s?.peerAddress.
 
 /// Copies the context with which `s` was made, without retaining `info`; does nothing if `s` is invalid.
 public func CFSocketGetContext(_ s: CFSocket!, _ context: UnsafeMutablePointer<CFSocketContext>!) {
-    if let held = s?.attachment as? HeldContext<CFSocketContext> { context?.pointee = held.context }
+    HeldContext.copy(s?.attachment, to: context)
 }
 
 /// Returns -1 once `s` is invalid.
