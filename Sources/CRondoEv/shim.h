@@ -63,7 +63,8 @@ static inline int rondo_epoll_set(int set, int descriptor, int reads, int writes
     return rondo_epoll_set_tagged(set, descriptor, reads, writes, 0);
 }
 
-/// Finds the tags of descriptors of an epoll set that are ready, 16 at most. If there are more, each call finds others.
+/// Finds the tags of descriptors of an epoll set that are ready, 16 at most. If there are more, each call
+/// finds others.
 ///
 /// Returns their number, or -1 with errno.
 static inline int rondo_epoll_ready(int set, unsigned long long *tags) {

@@ -17,8 +17,8 @@ static inline int rondo_sqlite3_bind_text(sqlite3_stmt *statement, int index, co
     return sqlite3_bind_text(statement, index, text, count, SQLITE_TRANSIENT);
 }
 
-// Sets that closing a connection leaves the journal as it is. Swift cannot call sqlite3_db_config, which takes a
-// variable number of arguments.
+// Sets that closing a connection leaves the journal as it is. Swift cannot call sqlite3_db_config, which
+// takes a variable number of arguments.
 static inline int rondo_sqlite3_keep_journal(sqlite3 *connection) {
     return sqlite3_db_config(connection, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *_Nullable)0);
 }

@@ -11,8 +11,9 @@ __attribute__((constructor)) static void rondo_cache_constructor(void) {
     if (rondo_cache_start) rondo_cache_start();
 }
 
-// The variable is removed from the environment, so that a child process does not overwrite its parent's file. A program
-// with rights that its caller does not have (set-user-ID) ignores it: the caller would choose a file for it to write.
+// The variable is removed from the environment, so that a child process does not overwrite its parent's file.
+// A program with rights that its caller does not have (set-user-ID) ignores it: the caller would choose a
+// file for it to write.
 __attribute__((constructor)) static void rondo_trace_constructor(void) {
     const char *path = secure_getenv("RONDO_TRACE");
     if (!path || !*path || !rondo_trace_start) return;

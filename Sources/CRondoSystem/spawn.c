@@ -146,8 +146,8 @@ IN_CHILD static int is_named(const struct rondo_spawn *spawn, long number) {
     return 0;
 }
 
-/// Gives each source whose number will be replaced too early another number that is free: any, since those behind the
-/// largest target may be beyond the limit of descriptors.
+/// Gives each source whose number will be replaced too early another number that is free: any, since those
+/// behind the largest target may be beyond the limit of descriptors.
 IN_CHILD static int move_sources(const struct rondo_spawn *spawn) {
     // All free numbers below it are named.
     long next = STDERR_FILENO + 1;

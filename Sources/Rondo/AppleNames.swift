@@ -112,7 +112,8 @@ public func CFAbsoluteTimeGetCurrent() -> CFAbsoluteTime { Date().timeIntervalSi
 public let kCFAbsoluteTimeIntervalSince1970: CFTimeInterval = 978_307_200
 
 extension Thread {
-    /// `mainThread` by the name that it has on Apple's systems. Without it the name means the method `main()`.
+    /// `mainThread` by the name that it has on Apple's systems. Without it the name means the method
+    /// `main()`.
     public static var main: Thread { mainThread }
 }
 

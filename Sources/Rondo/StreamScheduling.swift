@@ -1,6 +1,7 @@
 // For values of the type `Stream`, which a delegate gets. Rondo's own classes declare the first two methods
-// themselves. The last parameter, which no call writes, gives these two another signature: with the same one a
-// subclass of those classes could not override their methods, because its override would be of both declarations.
+// themselves. The last parameter, which no call writes, gives these two another signature: with the same one
+// a subclass of those classes could not override their methods, because its override would be of both
+// declarations.
 extension Foundation.Stream {
     /// Makes the stream call its delegate on `aRunLoop` while the loop runs in `mode`. The stream has to be
     /// one of Rondo's: Foundation's own deliver no events on Linux, and trap here.

@@ -33,8 +33,8 @@ struct RondoTool: ParsableCommand {
         }
     }
 
-    /// Refuses arguments that are not UTF-8: as strings they are other ones than were given. Those of a traced program
-    /// are passed on as they are.
+    /// Refuses arguments that are not UTF-8: as strings they are other ones than were given. Those of a
+    /// traced program are passed on as they are.
     private static func checkArguments() throws {
         for (place, word) in CommandLine.arguments.enumerated().dropFirst() {
             if word == "--", CommandLine.arguments[1] == "trace" { return }

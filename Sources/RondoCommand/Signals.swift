@@ -2,8 +2,9 @@ import Rondo
 
 /// Receives signals on a waiting thread, so that no code must run in a signal handler.
 enum Signals {
-    /// From now on calls `handler` for SIGINT and SIGTERM, on a thread of its own, one signal at a time. A signal
-    /// that is ignored stays ignored: a shell starts programs so in the background of a script, and nohup does.
+    /// From now on calls `handler` for SIGINT and SIGTERM, on a thread of its own, one signal at a time. A
+    /// signal that is ignored stays ignored: a shell starts programs so in the background of a script, and
+    /// nohup does.
     ///
     /// Call it before other threads are made: they inherit the mask that blocks the signals.
     static func onInterruption(_ handler: @escaping @Sendable (Int32) -> Void) {

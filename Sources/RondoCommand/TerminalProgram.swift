@@ -11,27 +11,30 @@ enum TerminalProgram {
         /// When signals were passed on last.
         var passedOn: [Int32: ContinuousClock.Instant] = [:]
 
-        /// Whether a signal that comes after the program's end is the second of one that was passed on: `timeout` sends
-        /// its signal to this process and then to its group, and the program may have ended in between.
+        /// Whether a signal that comes after the program's end is the second of one that was passed on:
+        /// `timeout` sends its signal to this process and then to its group, and the program may have ended
+        /// in between.
         mutating func isRepetition(_ number: Int32) -> Bool {
             guard let time = passedOn.removeValue(forKey: number) else { return false }
             return ContinuousClock.now - time < TerminalProgram.repetitionLimit
         }
     }
 
-    /// The time within which the same signal comes again if it was sent once to this process and once to its group.
+    /// The time within which the same signal comes again if it was sent once to this process and once to its
+    /// group.
     private static let repetitionLimit = Duration.seconds(1)
 
     /// Runs a program to its end.
     ///
-    /// Meanwhile this process does nothing at Ctrl-C and Ctrl-\, which the terminal sends to both, and passes on
-    /// SIGTERM and SIGHUP, which may be sent to this process alone. Ctrl-Z stops both, as the shell expects.
-    /// Once the program has ended these signals are for this process, but for a second one of those that were just
-    /// passed on.
+    /// Meanwhile this process does nothing at Ctrl-C and Ctrl-\, which the terminal sends to both, and passes
+    /// on SIGTERM and SIGHUP, which may be sent to this process alone. Ctrl-Z stops both, as the shell
+    /// expects. Once the program has ended these signals are for this process, but for a second one of those
+    /// that were just passed on.
     ///
     /// - Parameters:
-    ///   - words: The program, which is a path or a name that is searched in the folders of `PATH`, and its arguments,
-    ///     which need not be UTF-8. They end with a null pointer. The program has the environment of this process.
+    ///   - words: The program, which is a path or a name that is searched in the folders of `PATH`, and its
+    ///     arguments, which need not be UTF-8. They end with a null pointer. The program has the environment
+    ///     of this process.
     ///   - interrupted: Gets the number of a signal for this process, on another thread.
     /// - Returns: The exit status, as a shell reports it.
     static func run(

@@ -75,7 +75,8 @@ struct Trace: ParsableCommand {
         if status != 0 { throw ExitCode(status) }
     }
 
-    /// Ends this process at once, because it may be writing to a pipe that nothing reads. A recording is kept.
+    /// Ends this process at once, because it may be writing to a pipe that nothing reads. A recording is
+    /// kept.
     private static func end(by signal: Int32, keeping file: String, in folder: String) -> Never {
         var output = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
         if !hasRecorded(into: file) {
@@ -109,7 +110,8 @@ struct Trace: ParsableCommand {
     private func name(of path: String) -> String { (path as NSString).lastPathComponent }
 
     private func read(_ file: String) throws -> Recording {
-        // Most recordings fit into one file. The other one is beside the file itself, and not beside a symbolic link.
+        // Most recordings fit into one file. The other one is beside the file itself, and not beside a
+        // symbolic link.
         let path = URL(fileURLWithPath: file).resolvingSymlinksInPath().path + ".1"
         let isContinuing = FileManager.default.fileExists(atPath: path)
         var bytes: [UInt8] = []

@@ -2,8 +2,8 @@ package import CRondoLibraries
 
 /// The decoder of Brotli (RFC 7932), libbrotlidec.
 ///
-/// `@unchecked Sendable`: pointers to functions of a library that is never unloaded. Each works on the state that it is
-/// given and on nothing else; a state belongs to one owner.
+/// `@unchecked Sendable`: pointers to functions of a library that is never unloaded. Each works on the state
+/// that it is given and on nothing else; a state belongs to one owner.
 package struct Brotli: @unchecked Sendable {
     /// Nil if the machine lacks the library, or it lacks a function.
     package static let library = Brotli()

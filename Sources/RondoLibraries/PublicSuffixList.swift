@@ -1,14 +1,17 @@
 internal import CRondoLibraries
 
-/// The public suffix list, by libpsl: domains below which names are given to the public, `com`, `co.uk`, `github.io`.
+/// The public suffix list, by libpsl: domains below which names are given to the public, `com`, `co.uk`,
+/// `github.io`.
 ///
-/// `@unchecked Sendable`: the lists are read only, made once and never freed, and look-ups change nothing; the functions
-/// are those of a library that is never unloaded.
+/// `@unchecked Sendable`: the lists are read only, made once and never freed, and look-ups change nothing;
+/// the functions are those of a library that is never unloaded.
 package struct PublicSuffixList: @unchecked Sendable {
-    /// The newer of the machine's and the one that libpsl was built with; nil without libpsl, or if it has neither.
+    /// The newer of the machine's and the one that libpsl was built with; nil without libpsl, or if it has
+    /// neither.
     package static let latest = PublicSuffixList { builtin, latest in latest(nil) ?? builtin() }
 
-    /// The one that libpsl was built with, which costs nothing to have, or else the machine's; nil if there is neither.
+    /// The one that libpsl was built with, which costs nothing to have, or else the machine's; nil if there
+    /// is neither.
     package static let builtin = PublicSuffixList { builtin, latest in builtin() ?? latest(nil) }
 
     private let list: OpaquePointer
@@ -24,12 +27,14 @@ package struct PublicSuffixList: @unchecked Sendable {
         (self.list, self.isSuffix) = (list, isSuffix)
     }
 
-    /// - Parameter domain: In lower case, ASCII. A name that no rule is about counts as one below a suffix of one label.
+    /// - Parameter domain: In lower case, ASCII. A name that no rule is about counts as one below a suffix of
+    ///   one label.
     package func contains(_ domain: String) -> Bool {
         isSuffix(list, domain, Int32(rondo_psl_icann | rondo_psl_private)) != 0
     }
 
-    /// Whether the part of the list that is the registries' has `domain` itself: `co.uk`, but not `github.io`.
+    /// Whether the part of the list that is the registries' has `domain` itself: `co.uk`, but not
+    /// `github.io`.
     ///
     /// - Parameter domain: In lower case, ASCII.
     package func isRegistry(_ domain: String) -> Bool {

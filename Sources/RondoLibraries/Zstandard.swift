@@ -2,8 +2,8 @@ package import CRondoLibraries
 
 /// Zstandard (RFC 8878), libzstd.
 ///
-/// `@unchecked Sendable`: pointers to functions of a library that is never unloaded. Each works on the context that it
-/// is given and on nothing else; a context belongs to one owner.
+/// `@unchecked Sendable`: pointers to functions of a library that is never unloaded. Each works on the
+/// context that it is given and on nothing else; a context belongs to one owner.
 package struct Zstandard: @unchecked Sendable {
     /// Nil if the machine lacks the library, or it lacks a function.
     package static let library = Zstandard()

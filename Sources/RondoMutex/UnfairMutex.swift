@@ -2,15 +2,18 @@ public import Glibc
 
 /// A lock that is not handed over: a thread that asks for a free one gets it, although others wait.
 ///
-/// Swift's own `Mutex` hands a lock that is waited for to a waiter, which then has to be scheduled before it can use the
-/// lock. Where more threads share a short lock than there are cores, each use of it comes to cost a switch of threads:
-/// with it a small GET takes 30 to 100 µs of CPU on eight loops that share two cores, with this one 12, as on one loop
-/// (`make bench`, W5 with 8 loops). Everywhere else Swift's takes less memory, and no allocation.
+/// Swift's own `Mutex` hands a lock that is waited for to a waiter, which then has to be scheduled before it
+/// can use the lock. Where more threads share a short lock than there are cores, each use of it comes to cost
+/// a switch of threads: with it a small GET takes 30 to 100 µs of CPU on eight loops that share two cores,
+/// with this one 12, as on one loop (`make bench`, W5 with 8 loops). Everywhere else Swift's takes less
+/// memory, and no allocation.
 ///
-/// It is public, since the compiler puts no `package` function in the place of a call from another module: a generic one is
-/// then called with descriptions of its types, which takes some 2 % of the instructions of bench-guard's http.request.
+/// It is public, since the compiler puts no `package` function in the place of a call from another module: a
+/// generic one is then called with descriptions of its types, which takes some 2 % of the instructions of
+/// bench-guard's http.request.
 ///
-/// `@unchecked Sendable`: the value is reached under the lock only. Both pointers are owned, and freed in `deinit`.
+/// `@unchecked Sendable`: the value is reached under the lock only. Both pointers are owned, and freed in
+/// `deinit`.
 public struct UnfairMutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     @usableFromInline let value: UnsafeMutablePointer<Value>
     @usableFromInline let lock: UnsafeMutablePointer<pthread_mutex_t>

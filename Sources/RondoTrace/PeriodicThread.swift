@@ -22,8 +22,8 @@ final class PeriodicThread: Sendable {
 
     /// Does nothing if the thread runs already, or cannot be made.
     ///
-    /// After a stop by the thread itself it must not be started again: `ended` has kept a signal that no call awaited,
-    /// and the next `stop` would not wait.
+    /// After a stop by the thread itself it must not be started again: `ended` has kept a signal that no call
+    /// awaited, and the next `stop` would not wait.
     func start(_ body: @escaping @Sendable () -> Void) {
         let isFirst = isRunning.withLock { isRunning in
             defer { isRunning = true }
@@ -42,8 +42,8 @@ final class PeriodicThread: Sendable {
         }
     }
 
-    /// Waits until a call of the body that is running has returned, but not for the call that this is made in: the body
-    /// may release an object of the program's whose `deinit` ends the process.
+    /// Waits until a call of the body that is running has returned, but not for the call that this is made
+    /// in: the body may release an object of the program's whose `deinit` ends the process.
     func stop() {
         let wasRunning = isRunning.withLock { isRunning in
             defer { isRunning = false }

@@ -5,12 +5,12 @@ internal import struct Synchronization.Atomic
 
 /// Records the events of every run loop of the process, in a bounded amount of memory.
 ///
-/// The newest events are kept, by default a million. An event costs its loop some hundred nanoseconds and 32 bytes. A
-/// thread of the recorder checks at intervals for members that are ready and held back (`HeldBackEvent.all(of:)`),
-/// because no loop can notice that by itself.
+/// The newest events are kept, by default a million. An event costs its loop some hundred nanoseconds and 32
+/// bytes. A thread of the recorder checks at intervals for members that are ready and held back
+/// (`HeldBackEvent.all(of:)`), because no loop can notice that by itself.
 ///
-/// Any thread may start, finish and mark. Several may record at a time, beside the program's instrument, so that a
-/// program that records itself can also be recorded from outside.
+/// Any thread may start, finish and mark. Several may record at a time, beside the program's instrument, so
+/// that a program that records itself can also be recorded from outside.
 package final class Recorder: RunLoop.Instrument {
     package enum Limits {
         /// The default number of events that are kept: 32 MiB.
@@ -62,8 +62,8 @@ package final class Recorder: RunLoop.Instrument {
             return false
         }
 
-        /// What a file begins with that continues another one. It has new tables if those of the other one would leave
-        /// little room.
+        /// What a file begins with that continues another one. It has new tables if those of the other one
+        /// would leave little room.
         mutating func beginning(at now: Int64) -> Beginning {
             let kept = index.tables.isFull(0.5) ? renew() : nil
             return Beginning(
@@ -85,12 +85,12 @@ package final class Recorder: RunLoop.Instrument {
         }
     }
 
-    /// True in a child process that `fork` made, and that has not started another program: the threads of recorders do
-    /// not exist there, and may have held their locks. Nothing is recorded then.
+    /// True in a child process that `fork` made, and that has not started another program: the threads of
+    /// recorders do not exist there, and may have held their locks. Nothing is recorded then.
     static let hasForked = Atomic(false)
 
-    /// Taken by `fork` (`startTracing`), and while loops are checked, whose locks would otherwise remain locked in the
-    /// child. A semaphore, because a `Mutex` is unlocked by the function that locks it.
+    /// Taken by `fork` (`startTracing`), and while loops are checked, whose locks would otherwise remain
+    /// locked in the child. A semaphore, because a `Mutex` is unlocked by the function that locks it.
     static let forkLock = DispatchSemaphore(value: 1)
 
     private let state: Mutex<State>

@@ -11,8 +11,8 @@ package struct Recording: Sendable, Equatable {
     package var ended: Int64
     /// The number of older events that were dropped.
     package var dropped: Int
-    /// False if it was read from a file that ends before the recording did: the program was killed, or could not
-    /// write on.
+    /// False if it was read from a file that ends before the recording did: the program was killed, or could
+    /// not write on.
     package var isComplete = true
 
     package init(tables: TraceTables, records: [TraceRecord], began: Int64, ended: Int64, dropped: Int) {

@@ -13,7 +13,8 @@ func startTracing(_ path: UnsafePointer<CChar>) {
         let writer = try TraceWriter(path: path, isOfProcess: true)
         TraceWriter.ofProcess.withLock { $0 = writer }
         writer.start()
-        // The first use of a static makes it: not in the child, where another thread may have been about to make it.
+        // The first use of a static makes it: not in the child, where another thread may have been about to
+        // make it.
         Recorder.hasForked.store(false, ordering: .relaxed)
         pthread_atfork(
             {

@@ -1,7 +1,8 @@
-/// Carries entries of tables over to others, where they have other indices, and has records refer to them there.
+/// Carries entries of tables over to others, where they have other indices, and has records refer to them
+/// there.
 ///
-/// Loops, threads and objects are not known by what they are called: which of them the other tables have already has
-/// to be said. Modes and names are.
+/// Loops, threads and objects are not known by what they are called: which of them the other tables have
+/// already has to be said. Modes and names are.
 package struct TableTransfer {
     /// The indices of entries in the other tables, by those in the tables that they are from.
     package struct Places: Sendable {

@@ -19,12 +19,12 @@ internal import RondoCore
 //
 // Numbers are little-endian. A reader skips frames of an unknown type.
 //
-// A file that is full is continued by another one (`TraceWriter`), which begins at the moment of the full one's last 'U'.
-// Its indices are the same, and it repeats the tables, or it begins with a 'K', and has tables of its own, with the
-// loops that live and what the following refers to. It repeats the 'B' of spans that have not ended. Records of spans
-// that began in the full one say when: where the later file is read alone, `Recording` has them begin with it.
-// With tables of its own, it continues the activations of its 'R' alone: a loop without a place of its own is not found
-// again.
+// A file that is full is continued by another one (`TraceWriter`), which begins at the moment of the full
+// one's last 'U'. Its indices are the same, and it repeats the tables, or it begins with a 'K', and has
+// tables of its own, with the loops that live and what the following refers to. It repeats the 'B' of spans
+// that have not ended. Records of spans that began in the full one say when: where the later file is read
+// alone, `Recording` has them begin with it. With tables of its own, it continues the activations of its 'R'
+// alone: a loop without a place of its own is not found again.
 
 /// The reason why a file could not be read as a recording.
 package enum TraceFileError: Error, Equatable, CustomStringConvertible {
@@ -151,12 +151,13 @@ extension Recording {
 
     /// Reads a file of `TraceEncoder`. A file that breaks off inside a frame ends before that frame.
     ///
-    /// - Parameter earlier: The file that `file` may continue. If it continues another one, or `earlier` cannot be
-    ///   read, `file` is read alone. `earlier` is read alone if `file` is empty.
+    /// - Parameter earlier: The file that `file` may continue. If it continues another one, or `earlier`
+    ///   cannot be read, `file` is read alone. `earlier` is read alone if `file` is empty.
     package init(file: [UInt8], continuing earlier: [UInt8]? = nil) throws(TraceFileError) {
         var reader = TraceReader()
         if let earlier {
-            // Why `earlier` cannot be read does not matter here: `file` is read alone then, and its error is thrown.
+            // Why `earlier` cannot be read does not matter here: `file` is read alone then, and its error is
+            // thrown.
             let isSound = (try? reader.read(earlier)) != nil
             if isSound, file.isEmpty {
                 self = reader.recording
@@ -260,8 +261,8 @@ private struct TraceReader {
         }
     }
 
-    /// Has the open activations of the file before end with it, and those that end in this one without an entry begin
-    /// with this one.
+    /// Has the open activations of the file before end with it, and those that end in this one without an
+    /// entry begin with this one.
     ///
     /// - Parameters:
     ///   - start: The index of this file's first record.

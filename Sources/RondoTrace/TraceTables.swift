@@ -4,8 +4,8 @@ internal import RondoCore
 
 /// The tables that records refer to by index: loops, threads, modes, names and the objects that were called.
 ///
-/// Index 0 of each table means "none". No table grows beyond its limit, whatever a program does: the last entry stands
-/// for all that have no room, and is called so.
+/// Index 0 of each table means "none". No table grows beyond its limit, whatever a program does: the last
+/// entry stands for all that have no room, and is called so.
 package struct TraceTables: Sendable, Equatable {
     /// The name of the entries that stand for all without room.
     package static let others = "others, beyond the limit"
@@ -146,7 +146,8 @@ struct TraceIndex {
                 name, to: &tables.threads, others: TraceTables.others, limit: TraceTables.Limits.threads)
             place = UInt16(added.place)
         }
-        // One without an entry of its own is known too, or the kernel would be asked for its name at each event.
+        // One without an entry of its own is known too, or the kernel would be asked for its name at each
+        // event.
         threads[thread] = (serial, place)
         return place
     }
@@ -166,8 +167,8 @@ struct TraceIndex {
         return Self.place(of: name, in: &tables.names, known: &names, limit: TraceTables.Limits.names)
     }
 
-    /// Each label of an object has an entry: a kept connection has that of its request, and another object may get the
-    /// address of a freed one.
+    /// Each label of an object has an entry: a kept connection has that of its request, and another object
+    /// may get the address of a freed one.
     mutating func place(
         of object: ObjectIdentifier?, kind: TraceRecord.Kind, label: String?, loop: UInt16
     ) -> UInt32 {

@@ -6,14 +6,15 @@ internal import struct Synchronization.Atomic
 
 /// A recorder that writes its events to a file as they happen, in a bounded amount of space.
 ///
-/// The file is rotated as logs are: when it is full it is renamed to FILE.1, in place of an older one, and FILE begins
-/// anew, at the moment up to which FILE.1 was written. It is also full when the tables are. FILE can be read alone: it
-/// repeats the tables, or begins new ones, and names the activations and held-back members that had begun before. Where
-/// it cannot be renamed, it begins anew all the same, and there is no FILE.1.
+/// The file is rotated as logs are: when it is full it is renamed to FILE.1, in place of an older one, and
+/// FILE begins anew, at the moment up to which FILE.1 was written. It is also full when the tables are. FILE
+/// can be read alone: it repeats the tables, or begins new ones, and names the activations and held-back
+/// members that had begun before. Where it cannot be renamed, it begins anew all the same, and there is no
+/// FILE.1.
 final class TraceWriter: Sendable {
     enum Limits {
-        /// The bytes at which a file is full: those of as many events as a recorder keeps, apart from the tables with
-        /// which it began.
+        /// The bytes at which a file is full: those of as many events as a recorder keeps, apart from the
+        /// tables with which it began.
         static let length = Recorder.Limits.events * TraceRecord.encodedSize
         /// Seconds between two writes.
         static let interval = 0.1
@@ -49,12 +50,13 @@ final class TraceWriter: Sendable {
         var hasReportedRotation = false
     }
 
-    /// Taken by `fork` (`startTracing`), and while files are renamed. Not `Recorder.forkLock`, for which loops wait: a
-    /// disk may be slow.
+    /// Taken by `fork` (`startTracing`), and while files are renamed. Not `Recorder.forkLock`, for which
+    /// loops wait: a disk may be slow.
     static let forkLock = DispatchSemaphore(value: 1)
     /// The writer of RONDO_TRACE.
     static let ofProcess = Mutex<TraceWriter?>(nil)
-    /// The descriptor of its file, -1 if none is open: a child by `fork` cannot take the lock of the writer's state.
+    /// The descriptor of its file, -1 if none is open: a child by `fork` cannot take the lock of the writer's
+    /// state.
     private static let descriptorOfProcess = Atomic<Int32>(-1)
 
     let recorder = Recorder()
@@ -80,8 +82,8 @@ final class TraceWriter: Sendable {
         }
     }
 
-    /// Closes the file of RONDO_TRACE in a child by `fork`, which would keep the file's lock, and the reader of a pipe
-    /// waiting for the end, as long as it lives.
+    /// Closes the file of RONDO_TRACE in a child by `fork`, which would keep the file's lock, and the reader
+    /// of a pipe waiting for the end, as long as it lives.
     static func closeInChild() {
         let descriptor = descriptorOfProcess.exchange(-1, ordering: .relaxed)
         if descriptor >= 0 { _ = close(descriptor) }
@@ -129,8 +131,8 @@ final class TraceWriter: Sendable {
         var status = stat()
         let isRegular = fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
         guard isRegular else { return (descriptor, false) }
-        // A file system without locks refuses them for another reason. A program that has renamed the file between the
-        // two calls has locked another one, which has its name now.
+        // A file system without locks refuses them for another reason. A program that has renamed the file
+        // between the two calls has locked another one, which has its name now.
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK,
             isOpen(path, as: descriptor)
         else {
@@ -189,13 +191,14 @@ final class TraceWriter: Sendable {
         let (earlier, next) = (path + ".1", path + ".next")
         // A program that ended in between has left it.
         _ = unlink(next)
-        // Made and written before anything is renamed: where there can be no further file, both are left as they are,
-        // and of a program that is killed meanwhile there is no file without a beginning.
+        // Made and written before anything is renamed: where there can be no further file, both are left as
+        // they are, and of a program that is killed meanwhile there is no file without a beginning.
         let made = try Self.openFile(next, O_EXCL).descriptor
         do throws(Failure) {
             let code = Self.writeAll(beginning, to: made)
             guard code == 0 else { throw Failure(next, code: code) }
-            // A file that was removed or moved leaves its place to the next one. Another one in its place is not touched.
+            // A file that was removed or moved leaves its place to the next one. Another one in its place is
+            // not touched.
             let isNamed = access(path, F_OK) == 0
             guard !isNamed || Self.isOpen(path, as: descriptor, AT_SYMLINK_NOFOLLOW) else {
                 throw Failure(path, reason: "another file has taken its place")

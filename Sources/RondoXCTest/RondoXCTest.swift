@@ -21,7 +21,8 @@ public enum RondoXCTest {
 
 /// A test case whose waits serve Rondo's main loop; see `RondoXCTest`.
 ///
-/// A wait that times out prints what every run loop of the process holds, and why it is not delivered (rule XT-12).
+/// A wait that times out prints what every run loop of the process holds, and why it is not delivered (rule
+/// XT-12).
 open class RondoTestCase: XCTestCase {
     override open class func setUp() {
         super.setUp()

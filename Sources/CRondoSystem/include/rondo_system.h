@@ -1,6 +1,6 @@
 // The parts of child processes that Swift cannot do itself: the steps between the birth of a child and the
-// start of its program, and system calls that have no function in glibc 2.36, or in Swift's module of it, or whose
-// results are macros. Also a number for each thread.
+// start of its program, and system calls that have no function in glibc 2.36, or in Swift's module of it, or
+// whose results are macros. Also a number for each thread.
 #ifndef RONDO_SYSTEM_H
 #define RONDO_SYSTEM_H
 
@@ -84,8 +84,8 @@ int rondo_send_signal(int pidfd, int number);
 /// Does the same as `write` without raising SIGPIPE, and without removing a SIGPIPE that was pending.
 ssize_t rondo_write_quietly(int descriptor, const void *bytes, size_t count);
 
-/// A number of the calling thread, which no other thread of the process has or will have: `pthread_self()` returns that
-/// of a thread that has ended, as a rule.
+/// A number of the calling thread, which no other thread of the process has or will have: `pthread_self()`
+/// returns that of a thread that has ended, as a rule.
 uint64_t rondo_thread_serial(void);
 
 /// Sets O_NONBLOCK. The flag belongs to the open file, so the caller's descriptor must be the only one for
@@ -108,8 +108,8 @@ void rondo_set_remove(int set, int descriptor);
 /// Stores the numbers of at most `count` ready descriptors, without waiting. Returns how many.
 int rondo_set_ready(int set, uint64_t *numbers, int count);
 
-/// A descriptor that is readable while a signal of `set` is pending, close-on-exec; -1 with errno set if there is none.
-/// The signals must be blocked.
+/// A descriptor that is readable while a signal of `set` is pending, close-on-exec; -1 with errno set if
+/// there is none. The signals must be blocked.
 int rondo_signals_make(const sigset_t *set);
 
 /// Takes a pending signal, and returns its number; 0 if there is none.

@@ -27,7 +27,8 @@ public func CFDataGetBytePtr(_ theData: CFData!) -> UnsafePointer<UInt8>! {
 }
 
 extension Data {
-    /// A copy. (`Data(referencing:)` and `as Data` copy byte by byte on Linux: a megabyte takes 60 ms, and this 0.06.)
+    /// A copy. (`Data(referencing:)` and `as Data` copy byte by byte on Linux: a megabyte takes 60 ms, and
+    /// this 0.06.)
     init(copying data: NSData) { self.init(bytes: data.bytes, count: data.length) }
 }
 

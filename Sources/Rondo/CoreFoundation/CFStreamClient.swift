@@ -12,7 +12,8 @@ extension Stream.Event {
 public struct CFStreamClientContext {
     /// Returns `info` retained; called once, by `CFReadStreamSetClient` or `CFWriteStreamSetClient`.
     public typealias RetainCallBack = @Sendable (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?
-    /// Balances the retain. Called when the stream has another client, or has been freed, and the callback is not running.
+    /// Balances the retain. Called when the stream has another client, or has been freed, and the callback is
+    /// not running.
     public typealias ReleaseCallBack = @Sendable (UnsafeMutableRawPointer?) -> Void
     /// Never called.
     public typealias CopyDescriptionCallBack = @Sendable (UnsafeMutableRawPointer?) -> Unmanaged<CFString>?
@@ -73,8 +74,8 @@ public func CFWriteStreamSetClient(
     return true
 }
 
-/// A delegate that calls a client's callback. It retains itself until it is replaced or its stream is freed; the stream
-/// retains it during each call.
+/// A delegate that calls a client's callback. It retains itself until it is replaced or its stream is freed;
+/// the stream retains it during each call.
 private final class StreamClient<Client: Stream>: RetainedDelegate {
     typealias CallBack = @Sendable (Client?, CFStreamEventType, UnsafeMutableRawPointer?) -> Void
 

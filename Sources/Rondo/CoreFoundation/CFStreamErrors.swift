@@ -5,9 +5,9 @@ public let kCFStreamErrorDomainSSL: Int32 = 3
 
 /// The error of `CFReadStreamCopyError` by domain and number; both are 0 if the stream has not failed.
 ///
-/// The domain is `kCFStreamErrorDomainPOSIX` for an errno, `kCFStreamErrorDomainNetDB` for a name that was not found, with
-/// an `EAI_` number, and `kCFStreamErrorDomainSSL` for TLS. For others, such as that of a proxy, it is -1, and the number
-/// is the code of the copied error.
+/// The domain is `kCFStreamErrorDomainPOSIX` for an errno, `kCFStreamErrorDomainNetDB` for a name that was
+/// not found, with an `EAI_` number, and `kCFStreamErrorDomainSSL` for TLS. For others, such as that of a
+/// proxy, it is -1, and the number is the code of the copied error.
 public func CFReadStreamGetError(_ stream: CFReadStream!) -> CFStreamError {
     CFStreamError(ofStream: stream.streamError)
 }

@@ -102,8 +102,8 @@ public func CFStreamCreatePairWithSocket(
     }
 }
 
-/// `Stream.getStreamsToHost(withName:port:inputStream:outputStream:)`, with the host's first name, or its first address
-/// if it has no name. A host without either gives streams that fail when they are opened.
+/// `Stream.getStreamsToHost(withName:port:inputStream:outputStream:)`, with the host's first name, or its
+/// first address if it has no name. A host without either gives streams that fail when they are opened.
 public func CFStreamCreatePairWithSocketToCFHost(
     _ alloc: CFAllocator?, _ host: CFHost, _ port: Int32,
     _ readStream: UnsafeMutablePointer<Unmanaged<CFReadStream>?>?,
@@ -117,8 +117,8 @@ public func CFStreamCreatePairWithSocketToCFHost(
     }
 }
 
-/// A pair to the signature's address, of the Internet or in the file system. Both streams are nil if that is no such
-/// address, or if its sockets are not of the type `SOCK_STREAM`.
+/// A pair to the signature's address, of the Internet or in the file system. Both streams are nil if that is
+/// no such address, or if its sockets are not of the type `SOCK_STREAM`.
 public func CFStreamCreatePairWithPeerSocketSignature(
     _ alloc: CFAllocator?, _ signature: UnsafePointer<CFSocketSignature>!,
     _ readStream: UnsafeMutablePointer<Unmanaged<CFReadStream>?>?,

@@ -39,15 +39,16 @@ extension Foundation.RunLoop.Mode {
 }
 
 // Makes `kCFStreamPropertySSLSettings as Stream.PropertyKey` compile, which is how code for Apple's systems
-// writes a key: there the constants are a `CFString`, as here, and Foundation bridges its keys, which it does not
-// do on Linux.
+// writes a key: there the constants are a `CFString`, as here, and Foundation bridges its keys, which it does
+// not do on Linux.
 //
-// The protocol is a hook of the standard library with an underscored name, and there is no other way: `as` calls no
-// function, so no overload can make this conversion, and constants that were keys themselves could not be written
-// `as String` or passed as `CFString`.
+// The protocol is a hook of the standard library with an underscored name, and there is no other way: `as`
+// calls no function, so no overload can make this conversion, and constants that were keys themselves could
+// not be written `as String` or passed as `CFString`.
 extension Foundation.Stream.PropertyKey: @retroactive _ObjectiveCBridgeable {}
 
-// An extension of an internal protocol meets the requirements, so that clients do not see them as methods of the key.
+// An extension of an internal protocol meets the requirements, so that clients do not see them as methods of
+// the key.
 extension Foundation.Stream.PropertyKey: TextKey {}
 
 /// A key that is a text.

@@ -60,7 +60,8 @@ final class FileServer {
         // Otherwise the connection is dropped with its streams.
     }
 
-    /// Ends the connection that has been idle for longest, or else the one whose client has taken nothing for longest.
+    /// Ends the connection that has been idle for longest, or else the one whose client has taken nothing for
+    /// longest.
     private func makeRoom() {
         let idle = connections.compactMap { one in one.idleSince.map { (one, $0) } }
         if let longest = idle.min(by: { $0.1 < $1.1 }) { return longest.0.end() }

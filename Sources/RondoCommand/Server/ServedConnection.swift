@@ -2,8 +2,8 @@ import Rondo
 
 /// One client of the server. It answers each request before it reads the next.
 ///
-/// `@unchecked Sendable`: `start(in:)` schedules its streams and timers in one loop, on whose thread their events
-/// come and their blocks run; `FileServer`, which makes and ends it, is called on that thread alone.
+/// `@unchecked Sendable`: `start(in:)` schedules its streams and timers in one loop, on whose thread their
+/// events come and their blocks run; `FileServer`, which makes and ends it, is called on that thread alone.
 final class ServedConnection: NSObject, StreamDelegate, @unchecked Sendable {
     /// The settings that all connections of a server share.
     struct Settings {
@@ -41,12 +41,12 @@ final class ServedConnection: NSObject, StreamDelegate, @unchecked Sendable {
     /// The time at which the connection became idle; nil while a request is read or answered.
     private(set) var idleSince: ContinuousClock.Instant? = .now
 
-    /// The seconds for which the client has taken nothing of a response, if they are more than `limit` and the response
-    /// waits for the client.
+    /// The seconds for which the client has taken nothing of a response, if they are more than `limit` and
+    /// the response waits for the client.
     func secondsStalled(beyond limit: Double) -> Double? {
         guard case .sending = phase, let deadline else { return nil }
-        // The deadline is set anew with each piece that the socket accepts, and it accepts one when the client has taken
-        // what was unsent before (`limitUnsentBytes()`).
+        // The deadline is set anew with each piece that the socket accepts, and it accepts one when the
+        // client has taken what was unsent before (`limitUnsentBytes()`).
         let seconds = ServerLimits.stallTime - deadline.fireDate.timeIntervalSinceNow
         return seconds > limit && !output.hasSpaceAvailable ? seconds : nil
     }
@@ -91,8 +91,9 @@ final class ServedConnection: NSObject, StreamDelegate, @unchecked Sendable {
         return timer
     }
 
-    /// Makes the socket accept the next piece whenever the client has taken about as much. Otherwise it accepts one only
-    /// when a third of its buffer is free, up to 4 MB: a slow client would seem to take nothing for a minute.
+    /// Makes the socket accept the next piece whenever the client has taken about as much. Otherwise it
+    /// accepts one only when a third of its buffer is free, up to 4 MB: a slow client would seem to take
+    /// nothing for a minute.
     private func limitUnsentBytes() {
         set(Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, ServerLimits.unsentBytes)
     }
@@ -100,7 +101,8 @@ final class ServedConnection: NSObject, StreamDelegate, @unchecked Sendable {
     /// A small buffer only makes the rate smoother.
     private func limitSendBuffer() { set(SOL_SOCKET, SO_SNDBUF, ServerLimits.throttledSendBuffer) }
 
-    /// Sets an option of the socket. A failure is ignored: the options only make the server's limits more exact.
+    /// Sets an option of the socket. A failure is ignored: the options only make the server's limits more
+    /// exact.
     private func set(_ level: Int32, _ option: Int32, _ value: Int32) {
         guard let handle = input.property(forKey: .socketNativeHandleKey) as? Data,
             handle.count == MemoryLayout<Int32>.size
@@ -223,8 +225,8 @@ final class ServedConnection: NSObject, StreamDelegate, @unchecked Sendable {
                 return true
             }
             beginReading()
-            // Requests that have come already are answered after those of other connections: the output reports
-            // again that it has space.
+            // Requests that have come already are answered after those of other connections: the output
+            // reports again that it has space.
             return false
         case .broken:
             end()

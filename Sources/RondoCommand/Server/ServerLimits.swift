@@ -1,7 +1,8 @@
 /// The limits of `rondo serve` for its clients.
 enum ServerLimits {
-    /// Connections at a time. A further one replaces the one that has been idle for longest; if none is idle, the one
-    /// whose client has taken nothing for longest, if for more than `yieldTime`; otherwise it is refused with 503.
+    /// Connections at a time. A further one replaces the one that has been idle for longest; if none is idle,
+    /// the one whose client has taken nothing for longest, if for more than `yieldTime`; otherwise it is
+    /// refused with 503.
     static let connections = 256
     /// Bytes of a request's head: half of nginx's limit for all fields together
     /// (large_client_header_buffers).
@@ -10,8 +11,8 @@ enum ServerLimits {
     static let headTime = 10.0
     /// Seconds that a connection may be idle between requests, and before the first.
     static let idleTime = 75.0
-    /// Seconds after which a connection is closed if its client has taken nothing. The time is long, because a
-    /// paused load takes nothing.
+    /// Seconds after which a connection is closed if its client has taken nothing. The time is long, because
+    /// a paused load takes nothing.
     static let stallTime = 600.0
     /// Seconds after which such a connection makes room for another one where there is none.
     static let yieldTime = 10.0
@@ -19,7 +20,8 @@ enum ServerLimits {
     /// meanwhile.
     static let lingerTime = 2.0
     static let lingerSize = 1 << 20
-    /// Bytes that the system may hold unsent for a client: as it takes them, it counts as one that takes something.
+    /// Bytes that the system may hold unsent for a client: as it takes them, it counts as one that takes
+    /// something.
     static let unsentBytes: Int32 = 64 << 10
     /// The send buffer of a throttled connection. It is small, so that the client sees the rate.
     static let throttledSendBuffer: Int32 = 32 << 10

@@ -3,9 +3,9 @@ public import RondoCore
 extension URLConnection {
     /// Why no callback has come, in a sentence and as a reason (see `DeliveryObstacle`). Any thread may ask.
     ///
-    /// "Waits" means that as many connections are in use as are allowed, to the server or in all, or that a call waits for
-    /// its turn on the delegate queue, "nothing to deliver" that the loop waits in a scheduled mode: the server has not
-    /// answered yet.
+    /// "Waits" means that as many connections are in use as are allowed, to the server or in all, or that a
+    /// call waits for its turn on the delegate queue, "nothing to deliver" that the loop waits in a scheduled
+    /// mode: the server has not answered yet.
     public var whyNotDelivering: DeliveryObstacle {
         switch publicState {
         case .notStarted: return DeliveryObstacle.notStarted

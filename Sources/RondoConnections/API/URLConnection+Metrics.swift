@@ -54,8 +54,8 @@ extension URLConnection {
         public var connectStart: TimeInterval? { values.connectStart }
         /// The TCP connection is established, with the proxy if there is one.
         public var connectEnd: TimeInterval? { values.connectEnd }
-        /// The connection's last TLS handshake begins: the server's, or the proxy's where there is no other; nil without
-        /// any.
+        /// The connection's last TLS handshake begins: the server's, or the proxy's where there is no other;
+        /// nil without any.
         public var secureStart: TimeInterval? { values.secureStart }
         /// That handshake is done; nil if it has failed.
         public var secureEnd: TimeInterval? { values.secureEnd }

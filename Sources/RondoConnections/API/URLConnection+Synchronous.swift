@@ -11,9 +11,10 @@ extension URLConnection {
     /// Meanwhile the thread's run loop runs in a private mode: none of its other sources, timers and blocks
     /// is served. It also works on a thread whose loop never ran. Redirects are followed.
     ///
-    /// A `URLProtocol` that answers the request runs on a thread of Rondo's. If the request is made on that very thread, as by
-    /// another protocol for a load without a run loop of the program's, the protocol is started there at once, and has to
-    /// answer without timers and sources of its own: none of them fires before the request has ended (rule UC-66).
+    /// A `URLProtocol` that answers the request runs on a thread of Rondo's. If the request is made on that
+    /// very thread, as by another protocol for a load without a run loop of the program's, the protocol is
+    /// started there at once, and has to answer without timers and sources of its own: none of them fires
+    /// before the request has ended (rule UC-66).
     /// - Parameters:
     ///   - response: Set to the last response, if there was one.
     ///   - configuration: Certificate authorities, pins, proxy, cookies, cache and the rest; nil for the
@@ -96,7 +97,8 @@ private final class Collector: NSObject, URLConnectionDataDelegate {
         connection.schedule(in: loop, forMode: .synchronousRequest)
         connection.start()
         while result == nil {
-            // The run ends when the connection has been unregistered, or when all runs of the thread are stopped.
+            // The run ends when the connection has been unregistered, or when all runs of the thread are
+            // stopped.
             let ended = loop.runUnstoppably(
                 in: .synchronousRequest, for: .infinity, returnAfterSourceHandled: false)
             if ended == .finished { break }

@@ -249,7 +249,8 @@ open class URLConnection: NSObject, LoadClient, @unchecked Sendable {
 
     // MARK: Which methods the delegate has
 
-    /// Before the start: the methods of the delegate, which is one of Rondo's own, that are known to be defaults.
+    /// Before the start: the methods of the delegate, which is one of Rondo's own, that are known to be
+    /// defaults.
     func setDefaults(_ defaults: DelegateDefaults) { state.withLock { $0.delegate?.ownDefaults = defaults } }
 
     /// Notes that a method's default was called: the delegate does not implement the method.

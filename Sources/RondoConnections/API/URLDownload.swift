@@ -10,8 +10,8 @@ internal import RondoMutex
 public protocol URLDownloadDelegate: NSObjectProtocol {
     func downloadDidBegin(_ download: URLDownload)
 
-    /// Like `connection(_:willSend:redirectResponse:)`: nil refuses a redirect, whose own body is then saved. A
-    /// download from resume data fails on it, and leaves the partial file as it is.
+    /// Like `connection(_:willSend:redirectResponse:)`: nil refuses a redirect, whose own body is then saved.
+    /// A download from resume data fails on it, and leaves the partial file as it is.
     func download(
         _ download: URLDownload, willSend request: URLRequest, redirectResponse: URLResponse?
     ) -> URLRequest?
@@ -124,8 +124,8 @@ extension URLDownloadDelegate {
 ///
 /// The bytes are written as they come, so a file of any size takes little memory. An error status is a
 /// response like any other, and its body is saved, as in Apple's `NSURLDownload`, the counterpart of this
-/// class: set `failsOnErrorStatus` if the file is not meant to hold the text of a 404. A download that was made from
-/// resume data always fails on it, and leaves the partial file as it is.
+/// class: set `failsOnErrorStatus` if the file is not meant to hold the text of a 404. A download that was
+/// made from resume data always fails on it, and leaves the partial file as it is.
 public final class URLDownload: NSObject, Sendable {
     private struct State {
         var destination: (path: String, allowOverwrite: Bool)?
@@ -158,8 +158,8 @@ public final class URLDownload: NSObject, Sendable {
 
     /// Continues a download that was cancelled or failed, in the partial file that it has left at `path`.
     ///
-    /// The fields of that download's request are sent again. A response that is neither the rest nor the whole fails the
-    /// download (`.badServerResponse`) and leaves the file as it is.
+    /// The fields of that download's request are sent again. A response that is neither the rest nor the
+    /// whole fails the download (`.badServerResponse`) and leaves the file as it is.
     ///
     /// - Parameters:
     ///   - resumeData: The value of that download's `resumeData`.
@@ -277,8 +277,8 @@ public final class URLDownload: NSObject, Sendable {
 
     /// Why no callback has come, in a sentence and as a reason (see `DeliveryObstacle`). Any thread may ask.
     ///
-    /// The reason is that of the connection which loads the file (see `URLConnection.whyNotDelivering`), and while none runs yet
-    /// that of the download's modes.
+    /// The reason is that of the connection which loads the file (see `URLConnection.whyNotDelivering`), and
+    /// while none runs yet that of the download's modes.
     public var whyNotDelivering: DeliveryObstacle {
         let (hasStarted, isCancelled) = state.withLock { ($0.hasStarted, $0.isCancelled) }
         if isCancelled { return DeliveryObstacle.invalid }
@@ -289,9 +289,9 @@ public final class URLDownload: NSObject, Sendable {
     /// The data with which a new download can continue where this one stopped (rule UC-71).
     ///
     /// Nil while the download runs, when it is complete, and after a failure or a cancel if the server cannot
-    /// continue or the partial file is gone: `deletesFileUponFailure` has to be false, unless the download was itself made
-    /// from resume data and has not touched the file. It contains the fields of the request, which may be secret. Any
-    /// thread may use it.
+    /// continue or the partial file is gone: `deletesFileUponFailure` has to be false, unless the download
+    /// was itself made from resume data and has not touched the file. It contains the fields of the request,
+    /// which may be secret. Any thread may use it.
     public var resumeData: Data? { state.withLock { $0.resumption }?.binaryPropertyList }
 
     func setResumption(_ resumption: DownloadResumption?) {
@@ -308,8 +308,8 @@ public final class URLDownload: NSObject, Sendable {
         }
     }
 
-    /// Whether an incomplete file is removed when the download fails or is cancelled. True at first. A download from resume
-    /// data that ends before it has a usable response leaves the file in any case.
+    /// Whether an incomplete file is removed when the download fails or is cancelled. True at first. A
+    /// download from resume data that ends before it has a usable response leaves the file in any case.
     public var deletesFileUponFailure: Bool {
         get { state.withLock { $0.deletesFileUponFailure } }
         set { state.withLock { $0.deletesFileUponFailure = newValue } }

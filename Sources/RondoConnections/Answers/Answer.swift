@@ -3,26 +3,27 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// One of the four that can answer a load's request: a server, the cache, a `URLProtocol` of the program, or local content
-/// (a file or data URL).
+/// One of the four that can answer a load's request: a server, the cache, a `URLProtocol` of the program, or
+/// local content (a file or data URL).
 ///
 /// Used inside the gate of its load. It reports events to its owner, none after `cancel()`.
 protocol Answer: AnyObject {
     /// Begins to answer a request.
     func start(_ request: AnswerRequest)
 
-    /// Called in a pass of a scheduled mode, after `AnswerOwner.wakeUp()`: continues everything that waited for
-    /// that.
+    /// Called in a pass of a scheduled mode, after `AnswerOwner.wakeUp()`: continues everything that waited
+    /// for that.
     func serve()
 
     /// Stops reading and delivering content, so that flow control holds the sender back.
     func stopReading()
 
-    /// Undoes `stopReading()`. Called in each pass in which the load takes content, so it does nothing otherwise.
+    /// Undoes `stopReading()`. Called in each pass in which the load takes content, so it does nothing
+    /// otherwise.
     func startReading()
 
-    /// The load is suspended: nothing is sent or read any more, and what other loads wait for is given up. The next
-    /// `serve()` comes when the load is resumed.
+    /// The load is suspended: nothing is sent or read any more, and what other loads wait for is given up.
+    /// The next `serve()` comes when the load is resumed.
     func suspend()
 
     /// Undoes `suspend()`. Called also after the load's gate has refused an event: refused events come again.
@@ -31,17 +32,18 @@ protocol Answer: AnyObject {
     /// The delegate's methods have been called with the challenge that was shown last.
     func challengeHandled(_ handling: DelegateCall.ChallengeHandling)
 
-    /// Ends the answer. Meanwhile it may report a step, that its connection was closed; afterwards no event comes.
+    /// Ends the answer. Meanwhile it may report a step, that its connection was closed; afterwards no event
+    /// comes.
     func cancel()
 
-    /// Whether the answer waits for something on this machine and not for a peer: the delegate has not replied, all
-    /// connections are in use, or received bytes have not been read yet. That time does not count as idle time
-    /// (rule UC-58).
+    /// Whether the answer waits for something on this machine and not for a peer: the delegate has not
+    /// replied, all connections are in use, or received bytes have not been read yet. That time does not
+    /// count as idle time (rule UC-58).
     var waitsLocally: Bool { get }
 }
 
-/// Defaults for an answer that has no sender to hold back, because it delivers only what the load takes, that holds
-/// nothing which others wait for, and that shows no challenges.
+/// Defaults for an answer that has no sender to hold back, because it delivers only what the load takes, that
+/// holds nothing which others wait for, and that shows no challenges.
 extension Answer {
     func stopReading() {}
     func startReading() {}
@@ -103,11 +105,12 @@ struct ResponseSource {
     var hadExpectation = false
     /// Whether this is the response to a CONNECT: it has no body, and its connection is closed.
     var isHeadAlone = false
-    /// Whether TLS has verified the server. If not, its responses and its Strict-Transport-Security are not kept for
-    /// other loads (RFC 6797 §8.1 for HSTS; browsers do not keep such responses either).
+    /// Whether TLS has verified the server. If not, its responses and its Strict-Transport-Security are not
+    /// kept for other loads (RFC 6797 §8.1 for HSTS; browsers do not keep such responses either).
     var isVerified = false
 
-    /// Whether the response may be kept for other loads: the server was not accepted in spite of its certificate.
+    /// Whether the response may be kept for other loads: the server was not accepted in spite of its
+    /// certificate.
     func isTrustworthy(for request: LoadRequest) -> Bool { !request.isSecure || isVerified }
 }
 

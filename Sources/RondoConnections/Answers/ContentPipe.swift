@@ -2,11 +2,12 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// Turns a transferred body into the content that the delegate gets: it decodes content codings, and separates the
-/// parts of a `multipart/x-mixed-replace`. Content that was not transferred may pass through it too.
+/// Turns a transferred body into the content that the delegate gets: it decodes content codings, and
+/// separates the parts of a `multipart/x-mixed-replace`. Content that was not transferred may pass through it
+/// too.
 ///
-/// It returns one piece at a time, so that a delegate that takes no more content also stops the decoding. Used inside
-/// the gate of the load only.
+/// It returns one piece at a time, so that a delegate that takes no more content also stops the decoding.
+/// Used inside the gate of the load only.
 final class ContentPipe {
     enum Output {
         case part(HeaderFields)

@@ -14,8 +14,8 @@ final class ProtocolAnswer: Answer {
     private var bridge: ProtocolBridge?
     /// An open challenge of the protocol, which is itself the challenge's sender.
     private var challenge: URLAuthenticationChallenge?
-    /// Whether the protocol waits for the answer to its challenge: since it was the protocol's last message. The answer
-    /// goes to the protocol's own sender, and is not seen here.
+    /// Whether the protocol waits for the answer to its challenge: since it was the protocol's last message.
+    /// The answer goes to the protocol's own sender, and is not seen here.
     private var awaitsCredential = false
     private unowned let owner: any AnswerOwner
 

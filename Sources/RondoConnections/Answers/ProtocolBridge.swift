@@ -2,8 +2,8 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoMutex
 
-/// The client of a `URLProtocol` of the program that loads a request: the protocol's messages wait here for the load
-/// (rule UC-66).
+/// The client of a `URLProtocol` of the program that loads a request: the protocol's messages wait here for
+/// the load (rule UC-66).
 ///
 /// `@unchecked Sendable`: `instance` is created once, and started and stopped by one thread at a time; the
 /// messages are behind the lock.
@@ -29,7 +29,8 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
         var isOver = false
         var isStopped = false
 
-        /// - Returns: All messages, which the caller releases with no lock held: that may run code of the program.
+        /// - Returns: All messages, which the caller releases with no lock held: that may run code of the
+        ///   program.
         mutating func takeMessages() -> FIFO<Message> {
             defer { messages = FIFO() }
             return messages
@@ -39,7 +40,8 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
     private let state = Mutex(State())
     private let onMessage: @Sendable () -> Void
     private var instance: URLProtocol?
-    /// The loop on which the protocol runs. Until the start nil for the calling thread's, which is that of a scheduled loop.
+    /// The loop on which the protocol runs. Until the start nil for the calling thread's, which is that of a
+    /// scheduled loop.
     private var loop: RunLoop?
     private let modes: [LoopMode]
 
@@ -67,7 +69,8 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
         loop.perform(inModes: modes(of: loop)) { [self] in if !isOver { instance?.startLoading() } }
     }
 
-    /// Stops the protocol, on the thread on which it was started (rule UC-66); its messages are ignored from here on.
+    /// Stops the protocol, on the thread on which it was started (rule UC-66); its messages are ignored from
+    /// here on.
     func stop() {
         let (wasStopped, dropped) = state.withLock { state in
             defer {
@@ -90,7 +93,8 @@ final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
         return modes.isEmpty ? [.default] : modes
     }
 
-    /// Stops the protocol on the loop's thread, or where the loop drops its blocks because its thread has ended.
+    /// Stops the protocol on the loop's thread, or where the loop drops its blocks because its thread has
+    /// ended.
     private final class DeferredStop: Sendable {
         private let bridge: ProtocolBridge
 

@@ -5,9 +5,9 @@ internal import RondoStreams
 
 /// The answer by servers: sends the requests of one load, one after the other, and reports their responses.
 ///
-/// A request goes through steps, each of which may have to wait: preparing the body, choosing the route, leasing
-/// a connection, and the exchange. If a kept connection turns out to be dead, the request is sent again once
-/// over a new one, without a call to the delegate (see `RetryRule`).
+/// A request goes through steps, each of which may have to wait: preparing the body, choosing the route,
+/// leasing a connection, and the exchange. If a kept connection turns out to be dead, the request is sent
+/// again once over a new one, without a call to the delegate (see `RetryRule`).
 ///
 /// `@unchecked Sendable`: used inside the gate of its load.
 final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
@@ -23,8 +23,8 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         /// The load was suspended while it waited for a connection.
         case waitingForResumption(Route)
         case exchanging(RunningExchange, Wait)
-        /// The end of the last exchange is being reported. Its connection may still be registered with the queue:
-        /// `close()` or `ended(_:)` unregisters it.
+        /// The end of the last exchange is being reported. Its connection may still be registered with the
+        /// queue: `close()` or `ended(_:)` unregisters it.
         case reportingEnd(any Exchange, SharedQueue)
     }
 
@@ -50,8 +50,8 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// The load's driver, which releases this answer when the load is over.
     let owner: any ServerAnswerOwner
     private var phase = Phase.idle
-    /// The first request, and then the last that was started. Not in the phase, which each event of an exchange copies:
-    /// with it there bench-guard's http.request takes 7 % more instructions.
+    /// The first request, and then the last that was started. Not in the phase, which each event of an
+    /// exchange copies: with it there bench-guard's http.request takes 7 % more instructions.
     private(set) var asked: AnswerRequest
     private var retryRule = RetryRule()
     /// Allocated by the first request whose body is a stream.
@@ -292,8 +292,8 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         closeBody()
         guard case .reportingEnd(let exchange, let queue) = phase else { return }
         phase = .idle
-        // Unregister the connection only after the queue has served its waiting loads: one of them may take the connection
-        // without registering it again.
+        // Unregister the connection only after the queue has served its waiting loads: one of them may take
+        // the connection without registering it again.
         if let work = exchange.unregistration, !queue.deferWorkBehindClients(work) {
             _ = work.performDeferredWork()
         }
@@ -383,7 +383,8 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
     /// Ends the current exchange. Its connection is kept if it can serve another request, and closed
     /// otherwise.
     ///
-    /// - Parameter queue: The queue with which the connection may stay registered for the next request; nil for none.
+    /// - Parameter queue: The queue with which the connection may stay registered for the next request; nil
+    ///   for none.
     private func releaseExchange(registeredAt queue: SharedQueue? = nil) {
         endGoAheadWait()
         var phase = Phase.idle

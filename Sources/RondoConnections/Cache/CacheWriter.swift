@@ -38,7 +38,8 @@ final class CacheWriter: Sendable {
         do throws(SystemError) {
             try SystemThread.start(name: "rondo.cache") { [self] in work() }
         } catch {
-            // No thread could be started: the run loop does the work itself, because loads wait for it before they end.
+            // No thread could be started: the run loop does the work itself, because loads wait for it before
+            // they end.
             work()
         }
     }

@@ -20,7 +20,8 @@ struct CachedRequestState {
     /// A stored response that is held while the server is asked.
     struct Candidate {
         let found: FoundResponse
-        /// Whether the server is asked to confirm it. If not, it may be used although it is stale, if the server fails.
+        /// Whether the server is asked to confirm it. If not, it may be used although it is stale, if the
+        /// server fails.
         let isToBeConfirmed: Bool
     }
 
@@ -143,7 +144,8 @@ struct CachedRequestState {
         phase = .nothing
     }
 
-    /// The removal of the older response that the one that has come outdates; nil if there is nothing to remove.
+    /// The removal of the older response that the one that has come outdates; nil if there is nothing to
+    /// remove.
     var removal: (store: any ResponseStore, request: LoadRequest)? {
         guard older == .outdated, let use else { return nil }
         return (use.store, use.request)

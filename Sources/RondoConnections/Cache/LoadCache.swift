@@ -2,11 +2,11 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// The decisions of the cache in a load: before a request is sent, when the head of a response has come, when the
-/// server fails, and when the response is complete.
+/// The decisions of the cache in a load: before a request is sent, when the head of a response has come, when
+/// the server fails, and when the response is complete.
 ///
-/// `CacheRules` says which responses may be stored and used. This type applies those rules and stores responses; its
-/// owner sends requests and delivers responses.
+/// `CacheRules` says which responses may be stored and used. This type applies those rules and stores
+/// responses; its owner sends requests and delivers responses.
 struct LoadCache: ~Copyable {
     /// How a request is to be answered.
     enum Decision {
@@ -23,8 +23,8 @@ struct LoadCache: ~Copyable {
         case deliver
         /// The stored response is used: the server has confirmed it, or has failed.
         case use(URLResponse, Data)
-        /// The server's answer is about another response than the stored one: the request is sent again without
-        /// conditions.
+        /// The server's answer is about another response than the stored one: the request is sent again
+        /// without conditions.
         case askWithoutConditions
     }
 
@@ -92,8 +92,8 @@ struct LoadCache: ~Copyable {
         }
     }
 
-    /// A protocol of the program has its own rules: it gets the stored response, and decides whether that is valid. Only
-    /// the policies that exclude the server, and so the protocol, are applied here.
+    /// A protocol of the program has its own rules: it gets the stored response, and decides whether that is
+    /// valid. Only the policies that exclude the server, and so the protocol, are applied here.
     private mutating func decideForProtocol(_ request: LoadRequest, _ settings: LoadSettings) -> Decision {
         let policy = RondoHTTP.CachePolicy(request.value.cachePolicy)
         if request.method == "GET", let store = settings.values.store() {
@@ -124,8 +124,8 @@ struct LoadCache: ~Copyable {
         return fields
     }
 
-    /// The fields that ask the server to confirm the stored response, or that tell caches on the way to do so. The latter
-    /// go with any request of that policy, unless the program has set fields of these names.
+    /// The fields that ask the server to confirm the stored response, or that tell caches on the way to do
+    /// so. The latter go with any request of that policy, unless the program has set fields of these names.
     func fields(of request: LoadRequest, _ settings: LoadSettings) -> [(name: String, value: String)] {
         var conditions: [(name: String, value: String)] = []
         if let candidate = current.candidate, candidate.isToBeConfirmed {
@@ -186,7 +186,8 @@ struct LoadCache: ~Copyable {
             return .askWithoutConditions
         }
         if isVerified {
-            // The 304 may forbid storing (no-store). It changes the fields only: whatever its status, the response was stored.
+            // The 304 may forbid storing (no-store). It changes the fields only: whatever its status, the
+            // response was stored.
             if CacheRules.mayStore(ResponseHead(status: 200, fields: renewed.fields), to: nil) {
                 // The stored response is fresh for other loads as well.
                 let decision = current.store(found, confirmed: renewed, confirmed)
@@ -200,7 +201,8 @@ struct LoadCache: ~Copyable {
         return .use(confirmed.response, confirmed.data)
     }
 
-    /// Answers the request by the stored response, if that may be used although it is stale: the server was not reached.
+    /// Answers the request by the stored response, if that may be used although it is stale: the server was
+    /// not reached.
     mutating func useStaleResponse() -> (URLResponse, Data)? {
         guard let found = current.candidate?.found, mayServeStale(found.entry, for: nil),
             case .use(let response, let data) = use(found)
@@ -245,8 +247,8 @@ struct LoadCache: ~Copyable {
     }
 
     private func remove(_ url: URL, from store: any ResponseStore, for waiter: any StoreWaiter) {
-        // A removal follows the responses that wait to be stored, because those were fetched before, and is made before
-        // those that come later.
+        // A removal follows the responses that wait to be stored, because those were fetched before, and is
+        // made before those that come later.
         if store.mayBlock { waiter.store { store.remove(url) } } else { store.remove(url) }
     }
 

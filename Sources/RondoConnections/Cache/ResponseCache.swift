@@ -14,8 +14,9 @@ final class ResponseCache: Sendable {
     private struct State {
         var table: MemoryTable
         var diskCapacity: Int
-        /// Counts the changes by stores and removals. A response that was read from the disk at an older count is not put into
-        /// the table, where it would replace a newer one, or come back after its removal.
+        /// Counts the changes by stores and removals. A response that was read from the disk at an older
+        /// count is not put into the table, where it would replace a newer one, or come back after its
+        /// removal.
         var changes = 0
         /// Nil also if there is no folder for it.
         private var opened: ResponseDisk?
@@ -46,8 +47,8 @@ final class ResponseCache: Sendable {
 
     // MARK: For programs
 
-    /// The response that is stored for the URL of `request`. Among variants, the one that matches the request's
-    /// fields, or else the newest.
+    /// The response that is stored for the URL of `request`. Among variants, the one that matches the
+    /// request's fields, or else the newest.
     func response(for request: URLRequest) -> CachedURLResponse? {
         guard let url = request.url else { return nil }
         let responses = find(Self.name(url))
@@ -62,8 +63,8 @@ final class ResponseCache: Sendable {
     }
 
     func removeAll() {
-        // The disk comes first, here and below: a look-up that has found an older response there puts it into the table before
-        // the table is changed, or not at all.
+        // The disk comes first, here and below: a look-up that has found an older response there puts it into
+        // the table before the table is changed, or not at all.
         disk?.removeAll()
         let gone = state.withLock { state in
             state.changes += 1
@@ -240,8 +241,8 @@ extension ResponseCache: ResponseStore {
         // The old response varies by other fields: no request is to select it any more.
         let varies = confirmed.selecting.keys != found.entry.selecting.keys
         if varies { disk?.remove(stored.key) }
-        // If neither the response nor the copy on the disk is fresh, the next load asks the server again, with the
-        // same conditions: the copy serves that as well.
+        // If neither the response nor the copy on the disk is fresh, the next load asks the server again,
+        // with the same conditions: the copy serves that as well.
         let now = Date()
         let isOnDisk = !varies && [found.entry, confirmed].allSatisfy { $0.lifetime <= $0.age(at: now) }
         store(stored, isOnDisk: isOnDisk)

@@ -9,25 +9,27 @@ protocol ResponseStore: AnyObject, Sendable {
     /// the rules check that.
     ///
     /// - Parameters:
-    ///   - mayOverlook: Whether a store with slow look-ups may report a miss of less than a second ago without
-    ///     looking again.
+    ///   - mayOverlook: Whether a store with slow look-ups may report a miss of less than a second ago
+    ///     without looking again.
     ///   - fields: The fields with which the request would be sent; called only if a response varies.
     func find(_ request: LoadRequest, mayOverlook: Bool, fields: () -> HeaderFields) -> FoundResponse?
 
-    /// The entry of the response that `find` returns; nil also if Rondo's store would have to read its content from the disk.
+    /// The entry of the response that `find` returns; nil also if Rondo's store would have to read its
+    /// content from the disk.
     func findEntry(_ request: LoadRequest, fields: () -> HeaderFields) -> CacheEntry?
 
     /// The response kept for a request that a protocol of the program loads, whatever its age.
     func find(ofProtocol request: LoadRequest) -> CachedURLResponse?
 
-    /// Whether a change may take so long that run loops leave it to `CacheWriter`. If not, all changes are made at once.
+    /// Whether a change may take so long that run loops leave it to `CacheWriter`. If not, all changes are
+    /// made at once.
     var mayBlock: Bool { get }
 
     /// The largest content that loads may store, in bytes: a twentieth of the store (rule UC-53).
     var maximumSize: Int { get }
 
-    /// Whether a response with this head, whose ETag identifies the content, and content of `size` bytes was stored less
-    /// than a second ago. Then it is not stored again, and its content need not be collected.
+    /// Whether a response with this head, whose ETag identifies the content, and content of `size` bytes was
+    /// stored less than a second ago. Then it is not stored again, and its content need not be collected.
     func hasJustStored(_ head: ResponseHead, size: Int64, for request: LoadRequest) -> Bool
 
     /// The decision for a response from a server, or for the delegate's version of it (rule UC-54).

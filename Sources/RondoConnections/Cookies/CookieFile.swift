@@ -3,11 +3,12 @@ internal import RondoHTTP
 
 internal import struct Synchronization.Atomic
 
-/// The cookies that loads have received and that outlive the process, in a database that their user alone may read.
+/// The cookies that loads have received and that outlive the process, in a database that their user alone may
+/// read.
 ///
-/// Other processes of the same program may use it too: each writes the rows of its own cookies, and reads those of the
-/// other processes when it starts. A row stays as it is if it has been changed later than the writing process knows, and stays
-/// away if another process has removed it since this one has read it.
+/// Other processes of the same program may use it too: each writes the rows of its own cookies, and reads
+/// those of the other processes when it starts. A row stays as it is if it has been changed later than the
+/// writing process knows, and stays away if another process has removed it since this one has read it.
 final class CookieFile {
     static let version: Int32 = 1
     static let schema = """
@@ -69,7 +70,8 @@ final class CookieFile {
 
     // MARK: Reading
 
-    /// The rows that can be read, those that were set last at the end; only these, if there are more than may be kept.
+    /// The rows that can be read, those that were set last at the end; only these, if there are more than may
+    /// be kept.
     ///
     /// - Returns: The rows, and whether the file was broken and has been replaced by an empty one.
     func read(now: Date) -> (rows: [CookieRow], wasBroken: Bool) {
@@ -105,7 +107,8 @@ final class CookieFile {
     /// The maximum of rows that are read. More can only come from other processes, or from earlier times.
     static let maximumCount = 2 * CookieRules.maximumCount
 
-    /// - Parameter unreadable: The digests of damaged rows. Their time may be damaged too, so that they would stay for good.
+    /// - Parameter unreadable: The digests of damaged rows. Their time may be damaged too, so that they would
+    ///   stay for good.
     private func purge(now: Date, _ unreadable: [Int64]) throws(DatabaseError) {
         if !unreadable.isEmpty {
             let digests = unreadable.map { String($0) }.joined(separator: ", ")
@@ -128,8 +131,8 @@ final class CookieFile {
 
     // MARK: Writing
 
-    /// Writes rows, all or none of them, but for those that another process has changed later, or has removed since they were
-    /// read. A row with neither a cookie nor a replaced digest is removed.
+    /// Writes rows, all or none of them, but for those that another process has changed later, or has removed
+    /// since they were read. A row with neither a cookie nor a replaced digest is removed.
     func write(_ rows: [CookieRow]) throws(DatabaseError) {
         try database.transaction { () throws(DatabaseError) in
             for row in rows {

@@ -24,9 +24,9 @@ enum CookieFolder {
         if !isNew { hideFiles() }
     }
 
-    /// Makes Foundation's cookie files private (Foundation makes them readable for every user at each write), and
-    /// removes the temporary files that killed processes have left. Makes the folder private too, if it contains
-    /// nothing else: then Foundation has created it, and the user shares no file in it.
+    /// Makes Foundation's cookie files private (Foundation makes them readable for every user at each write),
+    /// and removes the temporary files that killed processes have left. Makes the folder private too, if it
+    /// contains nothing else: then Foundation has created it, and the user shares no file in it.
     static func hideFiles() {
         guard let url, let names = try? FileManager.default.contentsOfDirectory(atPath: url.path) else {
             return

@@ -13,8 +13,8 @@ struct CookieJar {
 
     // MARK: Sending
 
-    /// Asks for the cookies of `request`. If they cannot be read at once, another thread calls the result of `tell` when they
-    /// can.
+    /// Asks for the cookies of `request`. If they cannot be read at once, another thread calls the result of
+    /// `tell` when they can.
     ///
     /// - Returns: Whether they can be read at once, or are not needed.
     func prepare(for request: LoadRequest, orTell tell: () -> @Sendable () -> Void) -> Bool {
@@ -24,8 +24,8 @@ struct CookieJar {
 
     /// Adds the cookies of the store to the Cookie field of `request`.
     ///
-    /// The program's own cookies, of the request and of the settings, come first; no cookie with one of their names is added.
-    /// All are in one field (RFC 6265 §5.4).
+    /// The program's own cookies, of the request and of the settings, come first; no cookie with one of their
+    /// names is added. All are in one field (RFC 6265 §5.4).
     /// - Parameter fields: The fields that the program sends.
     func setField(for request: LoadRequest, in fields: inout HeaderFields) {
         guard request.handlesCookies else { return }

@@ -2,11 +2,12 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// The state of a cookie store: its cookies, which of them Foundation's storage has, and which changes have to be
-/// written to that storage and to the file.
+/// The state of a cookie store: its cookies, which of them Foundation's storage has, and which changes have
+/// to be written to that storage and to the file.
 ///
-/// A value. Loads use the table. Foundation's storage is a copy of it, updated one storage key at a time; changes that
-/// the program makes to the storage are found by comparing objects, and are applied to the table.
+/// A value. Loads use the table. Foundation's storage is a copy of it, updated one storage key at a time;
+/// changes that the program makes to the storage are found by comparing objects, and are applied to the
+/// table.
 struct CookieLedger {
     /// The key under which Foundation keeps one cookie: it joins domain, path and name without separators, so
     /// a few different cookies may share a storage key.
@@ -60,11 +61,12 @@ struct CookieLedger {
 
     /// The keys of the cookies whose rows have to be written.
     private var dirty: Set<Cookie.Key> = []
-    /// The keys that have rows in the file, as far as is known (a session cookie usually has none to remove), with the time of
-    /// the last known change to each: a row that another process has changed later stays as it is.
+    /// The keys that have rows in the file, as far as is known (a session cookie usually has none to remove),
+    /// with the time of the last known change to each: a row that another process has changed later stays as
+    /// it is.
     private var keysInFile: [Cookie.Key: Date] = [:]
-    /// The times of the rows that were read and are in the file, as far as is known. A cookie that has this time is the one
-    /// of its row.
+    /// The times of the rows that were read and are in the file, as far as is known. A cookie that has this
+    /// time is the one of its row.
     private var timesRead: [Cookie.Key: Date] = [:]
     /// The keys of tombstones: rows that record the removal of a cookie that Foundation's file still has.
     private var tombstones: [StorageKey: Cookie.Key] = [:]
@@ -130,7 +132,8 @@ struct CookieLedger {
 
     /// Removes all cookies, those of the program too.
     mutating func removeAll(now: Date) {
-        // The program's own come first: while one of the store's is in the storage, Foundation can be kept from writing its file.
+        // The program's own come first: while one of the store's is in the storage, Foundation can be kept
+        // from writing its file.
         var all = Array(shown.values)
         _ = all.partition { $0.object is StoredCookie }
         for shown in all { mark(shown.storageKey, shown.key, isAfterExamination: true) }
@@ -148,8 +151,8 @@ struct CookieLedger {
 
     // MARK: Changes by the program
 
-    /// Finds the changes that the program has made in the storage, and applies them to the table. Must not be called
-    /// while the store itself is changing the storage.
+    /// Finds the changes that the program has made in the storage, and applies them to the table. Must not be
+    /// called while the store itself is changing the storage.
     ///
     /// - Returns: Whether the objects differ from those of the last call.
     @discardableResult
@@ -185,8 +188,8 @@ struct CookieLedger {
         return true
     }
 
-    /// Whether these are the same objects in the same order. It has to be quick: it is asked for each request, and there
-    /// may be thousands of cookies.
+    /// Whether these are the same objects in the same order. It has to be quick: it is asked for each
+    /// request, and there may be thousands of cookies.
     private static func areSame(_ objects: [HTTPCookie], _ others: [HTTPCookie]) -> Bool {
         guard objects.count == others.count else { return false }
         // An array of objects holds their addresses.
@@ -323,7 +326,8 @@ struct CookieLedger {
 
     /// Notes that Foundation has written its file: it contains the cookies that the storage shows.
     mutating func noteFiled() {
-        // A row with the digest of the cookie that it replaces stays valid, unless that cookie has changed since.
+        // A row with the digest of the cookie that it replaces stays valid, unless that cookie has changed
+        // since.
         for (storageKey, unfiled) in unfiled where unfiled.digest == nil || marks[storageKey] != nil {
             dirty.insert(unfiled.key)
         }
@@ -352,7 +356,8 @@ struct CookieLedger {
             if let cookie = table[key], cookie.expires != nil, !cookie.isExpired(at: now),
                 !foreign.contains(key)
             {
-                // A cookie that was received before the file was opened may be older than the row that was read.
+                // A cookie that was received before the file was opened may be older than the row that was
+                // read.
                 return CookieRow(
                     key: key, cookie: cookie, replaced: replaced, updatedAt: updatedAt,
                     isOnlyRead: updatedAt == timesRead[key] && cookie.updatedAt == updatedAt)
@@ -381,8 +386,8 @@ struct CookieLedger {
     /// Merges the rows of the file with the cookies that Foundation's storage has read from its own, which
     /// has just been examined.
     ///
-    /// - Parameter isLost: Whether a cookie that was in Foundation's file when the row was written, and is not in its
-    ///   storage, has been removed by the program since it was started.
+    /// - Parameter isLost: Whether a cookie that was in Foundation's file when the row was written, and is
+    ///   not in its storage, has been removed by the program since it was started.
     mutating func merge(_ rows: [CookieRow], now: Date, isLost: (Cookie) -> Bool) {
         for row in rows {
             noteRow(row.key, at: row.updatedAt)

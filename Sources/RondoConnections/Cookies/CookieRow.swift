@@ -6,14 +6,14 @@ struct CookieRow: Equatable {
     let key: Cookie.Key
     /// Nil if the cookie is gone, and only has to be removed from Foundation's file.
     let cookie: Cookie?
-    /// The digest of the cookie that Foundation's own file has under the same storage key, until that file is written
-    /// again.
+    /// The digest of the cookie that Foundation's own file has under the same storage key, until that file is
+    /// written again.
     let replaced: Int64?
-    /// The time of the last change to the cookie that the writing process knows: a row with a later one, of another process,
-    /// stays as it is.
+    /// The time of the last change to the cookie that the writing process knows: a row with a later one, of
+    /// another process, stays as it is.
     let updatedAt: Date
-    /// Whether the writing process knows the cookie from this row alone, which it does not make anew if another process has
-    /// removed it since.
+    /// Whether the writing process knows the cookie from this row alone, which it does not make anew if
+    /// another process has removed it since.
     let isOnlyRead: Bool
 
     /// - Parameter updatedAt: Nil for the cookie's own time.

@@ -5,20 +5,20 @@ internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
-/// The cookies of one `HTTPCookieStorage`, in memory. Loads read the cookies that they send from here, and add those
-/// that they receive.
+/// The cookies of one `HTTPCookieStorage`, in memory. Loads read the cookies that they send from here, and
+/// add those that they receive.
 ///
 /// Foundation's storage examines all its cookies for each one that is set, and then writes them all to a
-/// file, while every other access waits. So no run loop changes the storage, or begins to read it while it is being
-/// changed. A thread of the store's own brings received cookies into the store's file and then into
+/// file, while every other access waits. So no run loop changes the storage, or begins to read it while it is
+/// being changed. A thread of the store's own brings received cookies into the store's file and then into
 /// Foundation's storage, so that the program sees them there, and finds the changes that the program has made
 /// there. If a load depends on these, it waits for the thread, and its loop goes on. Foundation's file is
 /// written when everything that waited is in the storage, and not again for a second or more: until then the
 /// store's own file has the newer state. If a response sets many cookies, the thread parses them too.
 ///
-/// All state is behind one lock, which a request takes only if the store or the program has cookies. It is never held while
-/// Foundation's storage is called, which lets every reader wait while a program sets a cookie; and the thread holds it for at
-/// most `maximumAtOnce` cookies at a time.
+/// All state is behind one lock, which a request takes only if the store or the program has cookies. It is
+/// never held while Foundation's storage is called, which lets every reader wait while a program sets a
+/// cookie; and the thread holds it for at most `maximumAtOnce` cookies at a time.
 final class CookieStore: Sendable {
     /// The end of a load waits until its cookies are in Foundation's storage, as long as no more than this
     /// many cookies wait. One response may set `CookieRules.maximumPerDomain` cookies, which the program
@@ -28,8 +28,9 @@ final class CookieStore: Sendable {
     static let maximumAwaited = 400
 
     let state: UnfairMutex<CookieStoreState>
-    /// Held by a load that reads Foundation's storage, whose own lock is handed from one waiting thread to the next: with 8
-    /// loops that queue for it instead, a request takes 50 µs of CPU in place of 38 (W5 of Benchmarks/, on a slow machine).
+    /// Held by a load that reads Foundation's storage, whose own lock is handed from one waiting thread to
+    /// the next: with 8 loops that queue for it instead, a request takes 50 µs of CPU in place of 38 (W5 of
+    /// Benchmarks/, on a slow machine).
     private let reading = UnfairMutex(())
     /// The state's outline, which only `change` sets.
     private let outlineWord: Atomic<UInt>
@@ -61,15 +62,16 @@ final class CookieStore: Sendable {
         let reference = Reference()
         observer = StorageChangeObserver { [reference] in reference.store?.programHasChanged() }
         thread = StandbyThread("rondo.cookies") { [reference] in reference.store?.workIfCalled() }
-        // A strong reference to the shared store, which is never freed: the references to an object are counted more slowly once
-        // it has had a weak one. One of the five things that are together worth 5 % of http.request: see `LoopThreadState.attach(_:)`.
+        // A strong reference to the shared store, which is never freed: the references to an object are
+        // counted more slowly once it has had a weak one. One of the five things that are together worth 5 %
+        // of http.request: see `LoopThreadState.attach(_:)`.
         if isShared { reference.lasting = self } else { reference.passing = self }
     }
 
     /// The reference of the observer and of the thread to their store, which is made after them.
     ///
-    /// `@unchecked Sendable`: it is set once, in the store's initializer. Neither closure runs before that: the observer needs a
-    /// cookie of the store, the thread needs work. Reading a weak reference is atomic.
+    /// `@unchecked Sendable`: it is set once, in the store's initializer. Neither closure runs before that:
+    /// the observer needs a cookie of the store, the thread needs work. Reading a weak reference is atomic.
     private final class Reference: @unchecked Sendable {
         var lasting: CookieStore?
         weak var passing: CookieStore?
@@ -94,8 +96,8 @@ final class CookieStore: Sendable {
 
     // MARK: For the loads
 
-    /// Asks for reading the cookies. If that has to wait, the result of `tell` is called by another thread when they can be
-    /// read.
+    /// Asks for reading the cookies. If that has to wait, the result of `tell` is called by another thread
+    /// when they can be read.
     ///
     /// - Returns: Whether they can be read at once.
     func prepareReading(orTell tell: () -> @Sendable () -> Void) -> Bool {
@@ -110,8 +112,8 @@ final class CookieStore: Sendable {
         return false
     }
 
-    /// Reads the cookies that go to `origin`, in their order, after what the program has changed in its storage. The thread is
-    /// called if that leaves work to it.
+    /// Reads the cookies that go to `origin`, in their order, after what the program has changed in its
+    /// storage. The thread is called if that leaves work to it.
     ///
     /// - Parameter origin: Asked for only where there are cookies.
     func readCookies(for origin: @autoclosure () -> CookieOrigin?) -> [Cookie] {
@@ -189,9 +191,9 @@ final class CookieStore: Sendable {
         if mustWork { callThread() }
     }
 
-    /// Removes all cookies that have been received until now, and those that the program has set before the store's thread
-    /// examines its storage. Requests that begin later send none of them; the program sees them in its storage until the thread
-    /// has removed them there.
+    /// Removes all cookies that have been received until now, and those that the program has set before the
+    /// store's thread examines its storage. Requests that begin later send none of them; the program sees
+    /// them in its storage until the thread has removed them there.
     ///
     /// What is called after the removal by `flush` finds none of them in the storage.
     func removeAll() {
@@ -202,13 +204,13 @@ final class CookieStore: Sendable {
         if mustWork { callThread() }
     }
 
-    /// Finds the program's changes and runs `body`, with the lock held. The storage is read before, without it, and again if its
-    /// state has changed meanwhile.
+    /// Finds the program's changes and runs `body`, with the lock held. The storage is read before, without
+    /// it, and again if its state has changed meanwhile.
     ///
     /// - Parameters:
     ///   - isWanted: Whether to find them.
-    ///   - body: Its second argument says whether they were found. If the thread is changing the storage, it finds them
-    ///     afterwards.
+    ///   - body: Its second argument says whether they were found. If the thread is changing the storage, it
+    ///     finds them afterwards.
     private func withExamination<Result>(
         asksPolicy: Bool = false, if isWanted: (CookieStoreState.Outline) -> Bool,
         _ body: (inout CookieStoreState, Bool) -> Result
@@ -238,7 +240,8 @@ final class CookieStore: Sendable {
         do throws(SystemError) {
             try thread.call(keeping: self)
         } catch {
-            // No thread could be started: this run loop does the work itself, since loads would wait for ever otherwise.
+            // No thread could be started: this run loop does the work itself, since loads would wait for ever
+            // otherwise.
             workIfCalled()
         }
     }
@@ -282,8 +285,8 @@ final class CookieStore: Sendable {
             let (step, told, goesOn) = nextStep()
             for tell in told { tell() }
             guard goesOn else { break }
-            // If a cookie of the store's own is in the storage, it reports changes of the program between two steps:
-            // then the storage need not be examined again.
+            // If a cookie of the store's own is in the storage, it reports changes of the program between two
+            // steps: then the storage need not be examined again.
             mustExamine = step.map { !$0.leavesObserver } ?? true
             if let step { hasFiled = perform(step) || hasFiled }
         }

@@ -22,8 +22,8 @@ struct CookieStoreState {
         /// All cookies are in the storage, and Foundation is to write its file.
         case file
 
-        /// Whether one of the store's cookies is in the storage afterwards, which reports changes by the program, and more
-        /// steps follow.
+        /// Whether one of the store's cookies is in the storage afterwards, which reports changes by the
+        /// program, and more steps follow.
         var leavesObserver: Bool {
             switch self {
             case .set: true
@@ -58,11 +58,11 @@ struct CookieStoreState {
     private(set) var file: File
     /// Whether several loads were told of their end at once the last time.
     private(set) var hadSeveralWaiters = false
-    /// What the thread has still to process, in the order in which it came. No request is sent meanwhile, so there are at most
-    /// as many as loads, and calls of `flush` and `removeAll`.
+    /// What the thread has still to process, in the order in which it came. No request is sent meanwhile, so
+    /// there are at most as many as loads, and calls of `flush` and `removeAll`.
     private(set) var received: [Received] = []
-    /// Storage keys up to this number were marked by `removeAll()`. Their cookies are deleted even while the accept policy is
-    /// `.never`: the policy forbids setting cookies, not deleting them.
+    /// Storage keys up to this number were marked by `removeAll()`. Their cookies are deleted even while the
+    /// accept policy is `.never`: the policy forbids setting cookies, not deleting them.
     private var removalEnd = 0
     /// The number of the last storage key that is updated before Foundation's file is written.
     private var batchEnd = 0
@@ -72,13 +72,13 @@ struct CookieStoreState {
     private var filesAt = LoopInstant(nanoseconds: .min)
     /// Whether the program accepts no cookies, so that its storage refuses them too.
     private var isRefused = false
-    /// Counts the changes of the storage: those that examinations have found, and the store's own. What a thread has read of an
-    /// older version is discarded.
+    /// Counts the changes of the storage: those that examinations have found, and the store's own. What a
+    /// thread has read of an older version is discarded.
     private(set) var storageVersion = 0
     /// Loads that wait until they may read.
     private(set) var readers: [@Sendable () -> Void] = []
-    /// Loads whose end waits until the program can see their cookies, with the number of storage keys that must have been
-    /// updated by then.
+    /// Loads whose end waits until the program can see their cookies, with the number of storage keys that
+    /// must have been updated by then.
     private var ends: [(count: Int, tell: @Sendable () -> Void)] = []
     /// The time of the last cookie. The next one gets a later time, even in the same field section, because
     /// cookies are sent in the order in which they came (RFC 6265 §5.4, step 2).
@@ -237,7 +237,8 @@ struct CookieStoreState {
         while ledger.doneCount < batchEnd, let next = ledger.nextStep(now: Date()) {
             switch next {
             case .set(let cookie) where policyRefuses:
-                // A session's own policy may accept cookies. They come after the batch, so that this loop ends.
+                // A session's own policy may accept cookies. They come after the batch, so that this loop
+                // ends.
                 guard let object = ledger.postpone(cookie) else { continue }
                 return delete(object)
             case .set(let cookie):
@@ -261,7 +262,8 @@ struct CookieStoreState {
     ///
     /// - Parameters:
     ///   - opened: The ledger with the contents of the file and the storage.
-    ///   - bring: Brings these contents into the ledger of a store that has received cookies meanwhile, which are newer.
+    ///   - bring: Brings these contents into the ledger of a store that has received cookies meanwhile, which
+    ///     are newer.
     mutating func opened(hasFile: Bool, _ opened: CookieLedger, orBy bring: (inout CookieLedger) -> Void) {
         storageVersion += 1
         if ledger.askedCount == 0 { ledger = opened } else { bring(&ledger) }
@@ -297,8 +299,8 @@ struct CookieStoreState {
     static let filingInterval = 1.0
     private static let filingShare = 20.0
 
-    /// Whether Foundation's file is older than its storage, and is to be written now. At once, if the store has no file of
-    /// its own: the cookies would be lost if the process ended.
+    /// Whether Foundation's file is older than its storage, and is to be written now. At once, if the store
+    /// has no file of its own: the cookies would be lost if the process ended.
     private var mustFile: Bool {
         ledger.isUnfiled && (file == .absent || file == .failing || filesAt <= LoopClock.systemNow)
     }

@@ -19,8 +19,9 @@ protocol VisibleCookies: Sendable {
 ///
 /// `@unchecked Sendable`: the reference is set once, and the storage has a queue of its own.
 final class FoundationCookies: VisibleCookies, @unchecked Sendable {
-    /// The shared storage, created in a folder that only the user can read; see `CookieFolder`. It reads its file when it is
-    /// created, in 27 µs a cookie: so the store's thread creates it, unless the program uses it first.
+    /// The shared storage, created in a folder that only the user can read; see `CookieFolder`. It reads its
+    /// file when it is created, in 27 µs a cookie: so the store's thread creates it, unless the program uses
+    /// it first.
     static let sharedStorage: HTTPCookieStorage = {
         CookieFolder.prepare()
         return .shared

@@ -14,8 +14,8 @@ struct ReceivedCookies: Sendable {
 
     var count: Int { fields.count }
 
-    /// Whether they can be processed without loading the list of public suffixes first, which takes 1.5 ms, or more from a
-    /// slow disk.
+    /// Whether they can be processed without loading the list of public suffixes first, which takes 1.5 ms,
+    /// or more from a slow disk.
     var isQuick: Bool { PublicSuffixes.isLoaded || !fields.contains(where: Self.mayNameDomain) }
 
     private static func mayNameDomain(_ field: String) -> Bool {

@@ -69,7 +69,8 @@ final class StoredCookie: HTTPCookie, @unchecked Sendable {
 
     /// A list that cannot be part of a property list, so that a dictionary with it is refused as a whole.
     ///
-    /// `unsafeBitCast` is safe: both types are references to objects, and only the type of the element is read.
+    /// `unsafeBitCast` is safe: both types are references to objects, and only the type of the element is
+    /// read.
     private static let unwritableList = [unsafeBitCast(NSNull(), to: NSNumber.self)]
 }
 
@@ -82,8 +83,8 @@ extension HTTPCookiePropertyKey {
 /// store's cookies whenever it changes or writes anything; there is no other notice of a change.
 final class StorageChangeObserver: Sendable {
     private let isNoticed = Atomic(false)
-    /// The thread on which the store itself is changing the storage; 0 for none. Foundation works on the thread of its
-    /// caller.
+    /// The thread on which the store itself is changing the storage; 0 for none. Foundation works on the
+    /// thread of its caller.
     private let storeThread = Atomic<UInt>(0)
     /// The address of the cookie that keeps Foundation from writing its file; 0 if there is none.
     private let unwritable = Atomic<UInt>(0)

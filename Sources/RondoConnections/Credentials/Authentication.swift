@@ -5,10 +5,10 @@ internal import RondoHTTP
 // The challenges of a server, or of a proxy, during one load (rules UC-43 to UC-52).
 //
 // A 401 names challenges, each with its scheme and protection space. They are tried in order, the strongest
-// scheme first. If a credential was sent, it has failed, unless it was accepted before and no challenge is for its
-// space. Then the delegate, the URL and the storage are asked for another credential, in the order of the rules. If
-// the delegate rejects a space, the next challenge is tried. A credential that was once accepted is sent with every
-// further request of the load to that server.
+// scheme first. If a credential was sent, it has failed, unless it was accepted before and no challenge is
+// for its space. Then the delegate, the URL and the storage are asked for another credential, in the order of
+// the rules. If the delegate rejects a space, the next challenge is tried. A credential that was once
+// accepted is sent with every further request of the load to that server.
 
 /// The challenges of one side, a server or a proxy, and the credentials for them, as a value.
 struct Authentication {
@@ -64,18 +64,21 @@ struct Authentication {
     private var tried: [Space: [CredentialSource]] = [:]
     /// The number of times that a nonce was refused as stale since a response was last accepted.
     private var renewals = 0
-    /// The maximum of `renewals` in a row; the next one counts as a refusal, because a server could call every nonce
-    /// stale.
+    /// The maximum of `renewals` in a row; the next one counts as a refusal, because a server could call
+    /// every nonce stale.
     static let maximumRenewals = 3
-    /// The number of credentials that were tried without asking the delegate since a response was last accepted.
+    /// The number of credentials that were tried without asking the delegate since a response was last
+    /// accepted.
     private var silentAttempts = 0
-    /// The maximum of `silentAttempts` in a row; after it the delegate is always asked, because a server could name
-    /// another realm in each challenge. It equals the number of challenges that are read from one response.
+    /// The maximum of `silentAttempts` in a row; after it the delegate is always asked, because a server
+    /// could name another realm in each challenge. It equals the number of challenges that are read from one
+    /// response.
     static let maximumSilentAttempts = Challenge.maximumCount
     /// The number of credentials that were refused since a response was last accepted.
     private var refusals = 0
-    /// The maximum of `refusals` in a row; after it the response is the result, and the delegate is not asked. Otherwise
-    /// a load would never end if the delegate always gave a credential and the server always refused it.
+    /// The maximum of `refusals` in a row; after it the response is the result, and the delegate is not
+    /// asked. Otherwise a load would never end if the delegate always gave a credential and the server always
+    /// refused it.
     static let maximumRefusals = 100
     /// The challenges that have not been tried yet.
     private var open: [PasswordChallenge] = []
@@ -107,8 +110,9 @@ struct Authentication {
         return next(makeSpace: makeSpace, candidates: candidates)
     }
 
-    /// Counts a failure of the credential, unless it was accepted and no challenge is for its space: then the server has
-    /// asked for another realm, which says nothing about the credential (RFC 9110 §11.5), and it may be tried again.
+    /// Counts a failure of the credential, unless it was accepted and no challenge is for its space: then the
+    /// server has asked for another realm, which says nothing about the credential (RFC 9110 §11.5), and it
+    /// may be tried again.
     private mutating func noteRefusal(of refused: Current) {
         let isInSpace = open.contains { Self.space(of: $0) == refused.space }
         if !isInSpace, refused.wasAccepted {
@@ -118,8 +122,8 @@ struct Authentication {
         }
     }
 
-    /// Takes the server's new nonce if only the old one was refused (RFC 7616 §3.3, `stale`), so that the user need not
-    /// be asked again.
+    /// Takes the server's new nonce if only the old one was refused (RFC 7616 §3.3, `stale`), so that the
+    /// user need not be asked again.
     private mutating func renew(_ refused: Current) -> Bool {
         guard case .digest = refused.session else { return false }
         for challenge in open {
@@ -234,8 +238,8 @@ struct Authentication {
 
     /// The conclusion from a response.
     enum Acceptance {
-        /// The response is accepted. The value is a credential of the delegate that should be stored, if there
-        /// is one.
+        /// The response is accepted. The value is a credential of the delegate that should be stored, if
+        /// there is one.
         case accepted((space: URLProtectionSpace, credential: URLCredential)?)
         /// The other side claims to know the password, and the claim is false.
         case refuted
@@ -258,11 +262,11 @@ struct Authentication {
         return .accepted(isNew ? (current.protectionSpace, current.credential) : nil)
     }
 
-    /// Handles the claim of a response's sender to know the password, and the next nonce that it names. This is all that
-    /// counts of a response that leaves open whether the credential was accepted.
+    /// Handles the claim of a response's sender to know the password, and the next nonce that it names. This
+    /// is all that counts of a response that leaves open whether the credential was accepted.
     ///
-    /// If a server sends `rspauth`, it has to be right (RFC 7616 §3.5). Most servers send none, which does not fail the
-    /// load.
+    /// If a server sends `rspauth`, it has to be right (RFC 7616 §3.5). Most servers send none, which does
+    /// not fail the load.
     ///
     /// - Parameters:
     ///   - info: The value of Authentication-Info, or Proxy-Authentication-Info.

@@ -5,7 +5,8 @@ internal import RondoStreams
 
 /// Finds credentials for the challenges that a server and a proxy make to one load (rules UC-43 to UC-52).
 ///
-/// It decides, and keeps the state of authentication; its owner sends requests and shows challenges to the delegate.
+/// It decides, and keeps the state of authentication; its owner sends requests and shows challenges to the
+/// delegate.
 final class Authenticator {
     /// The next step after a challenge.
     enum Step {
@@ -59,8 +60,8 @@ final class Authenticator {
     /// Notes that the next request is for `url`.
     func beginRequest(for url: URL?) { self.url = url }
 
-    /// Sets the proxy that the current request uses; nil if there is none. A credential that was given for one proxy is
-    /// not sent to another.
+    /// Sets the proxy that the current request uses; nil if there is none. A credential that was given for
+    /// one proxy is not sent to another.
     func chooseProxy(_ proxy: StreamProxy?) {
         if let proxy, proxy != proxyOfCredentials {
             ofProxy = Authentication()
@@ -239,8 +240,9 @@ final class Authenticator {
 
     /// Handles the head of a response, which may be a challenge.
     ///
-    /// - Parameter isFromProxy: Whether the request went to a proxy as it was. Only then is Proxy-Authentication-Info the
-    ///   proxy's (RFC 9110 §11.7.3): through a tunnel, or directly, the server could send it.
+    /// - Parameter isFromProxy: Whether the request went to a proxy as it was. Only then is
+    ///   Proxy-Authentication-Info the proxy's (RFC 9110 §11.7.3): through a tunnel, or directly, the server
+    ///   could send it.
     /// - Returns: The failure, if the response's sender does not know the password that it claims to know.
     func received(_ head: ResponseHead, isFromProxy: Bool) -> LoadFailure? {
         bodyProof = nil
@@ -252,15 +254,17 @@ final class Authenticator {
         }
         if head.status != 407, !ofProxy.isIdle {
             let info = isFromProxy ? head.fields.firstBytes(of: "Proxy-Authentication-Info") : nil
-            // A proxy that has made the tunnel has looked at the credential, whatever the server says through it.
+            // A proxy that has made the tunnel has looked at the credential, whatever the server says through
+            // it.
             let isUndecided = isUndecided && isFromProxy
             if let failure = accept(info, isUndecided: isUndecided, isProxy: true) { return failure }
         }
         return nil
     }
 
-    /// Whether a response with this status leaves open whether the credential was accepted: a server that is overloaded
-    /// or has failed need not have looked at it. Only the response's own maker can leave that open.
+    /// Whether a response with this status leaves open whether the credential was accepted: a server that is
+    /// overloaded or has failed need not have looked at it. Only the response's own maker can leave that
+    /// open.
     private static func isUndecided(_ status: Int) -> Bool { status == 429 || 500...599 ~= status }
 
     private func accept(_ info: [UInt8]?, isUndecided: Bool, isProxy: Bool) -> LoadFailure? {

@@ -4,8 +4,8 @@ internal import RondoCore
 /// A list of the credentials that loads have stored, each the default of its protection space, the oldest
 /// first. One list has those of this process, another those that outlive it.
 ///
-/// A server chooses its realms itself, and a delegate may answer each of them: therefore the list has limits, within
-/// which a linear search is fast enough.
+/// A server chooses its realms itself, and a delegate may answer each of them: therefore the list has limits,
+/// within which a linear search is fast enough.
 struct CredentialList: Persistable {
     /// A credential and the protection space whose default it is.
     struct Entry: Codable, Equatable {

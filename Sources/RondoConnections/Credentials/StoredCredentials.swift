@@ -21,9 +21,9 @@ final class StoredCredentials: Sendable {
 
     private var isShared: Bool { self === Self.shared }
 
-    /// The default credential of `space`; nil if there is none. A stored space of the same method is preferred to one
-    /// that is for any method. If several are left, which one was stored last is not known: then the names decide, so
-    /// that it is always the same one.
+    /// The default credential of `space`; nil if there is none. A stored space of the same method is
+    /// preferred to one that is for any method. If several are left, which one was stored last is not known:
+    /// then the names decide, so that it is always the same one.
     func defaultCredential(for space: URLProtectionSpace) -> URLCredential? {
         let spaces = storedSpaces(like: space)
         let exact = spaces.filter { $0.authenticationMethod == space.authenticationMethod }
@@ -38,9 +38,9 @@ final class StoredCredentials: Sendable {
 
     /// The default of a stored space, or else the credential of the first of its users by name.
     ///
-    /// Foundation's `set(_:for:)` makes the first credential of a space its default, and replaces it only in the table
-    /// of users. So the default credential names the user, and that table has the password of that name; the program has
-    /// removed a name that is not in it.
+    /// Foundation's `set(_:for:)` makes the first credential of a space its default, and replaces it only in
+    /// the table of users. So the default credential names the user, and that table has the password of that
+    /// name; the program has removed a name that is not in it.
     private func defaultCredential(in stored: URLProtectionSpace) -> URLCredential? {
         guard let users = storage.credentials(for: stored) else { return nil }
         let preferred = storage.defaultCredential(for: stored)?.user
@@ -112,8 +112,8 @@ final class StoredCredentials: Sendable {
 
     // MARK: Spaces
 
-    /// All stored spaces that are equal to `space`, or would be but for the method `default`, in no order: a program that
-    /// makes an object for each credential has several.
+    /// All stored spaces that are equal to `space`, or would be but for the method `default`, in no order: a
+    /// program that makes an object for each credential has several.
     private func storedSpaces(like space: URLProtectionSpace) -> [URLProtectionSpace] {
         storage.allCredentials.keys.filter { Self.isSame($0, space) }
     }
@@ -130,7 +130,8 @@ final class StoredCredentials: Sendable {
 
 extension URLProtectionSpace {
     /// The protocol as the scheme of a URL. Programs also write the constants `NSURLProtectionSpaceHTTP` and
-    /// `NSURLProtectionSpaceHTTPS`, which on Apple's systems are the schemes, and in Foundation on Linux their own names.
+    /// `NSURLProtectionSpaceHTTPS`, which on Apple's systems are the schemes, and in Foundation on Linux
+    /// their own names.
     var scheme: String? {
         switch self.protocol {
         case NSURLProtectionSpaceHTTP: "http"

@@ -58,9 +58,9 @@ extension URLProtectionSpace {
 }
 
 extension URLCredential {
-    /// Makes a credential that trusts the server in spite of all problems with its certificates, for a challenge whose
-    /// method is `NSURLAuthenticationMethodServerTrust`. If such a challenge gets a credential of another kind, the TLS
-    /// settings decide.
+    /// Makes a credential that trusts the server in spite of all problems with its certificates, for a
+    /// challenge whose method is `NSURLAuthenticationMethodServerTrust`. If such a challenge gets a
+    /// credential of another kind, the TLS settings decide.
     public convenience init(trust: TLSTrust) {
         self.init(user: Self.trustMark, password: "", persistence: .none)
     }

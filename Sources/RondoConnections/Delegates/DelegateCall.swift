@@ -28,8 +28,8 @@ package enum DelegateCall {
     /// `partial`: the bytes so far of a download that can be resumed.
     case fail(any Error, partial: PartialDownload? = nil)
 
-    /// One report of sent bytes in place of this one and the next; nil if they are no such reports, or the body was begun anew
-    /// in between.
+    /// One report of sent bytes in place of this one and the next; nil if they are no such reports, or the
+    /// body was begun anew in between.
     func joined(with next: DelegateCall) -> DelegateCall? {
         guard case .sent(let bytes, let total, _) = self,
             case .sent(let more, let newTotal, let expected) = next,
@@ -88,8 +88,8 @@ package enum DelegateCall {
         }
     }
 
-    /// Whether the call is still made when the client has ended the load (rule US-32). A success is not: the failure that the
-    /// client has named follows.
+    /// Whether the call is still made when the client has ended the load (rule US-32). A success is not: the
+    /// failure that the client has named follows.
     var isMadeAfterAbort: Bool {
         switch self {
         case .metrics, .fail: true
@@ -118,8 +118,8 @@ package enum DelegateCall {
     var size: Int {
         switch self {
         case .data(let data): data.count
-        // The bytes are on the disk. They count all the same, so that a slow delegate stops the reading and does
-        // not get a backlog of many calls.
+        // The bytes are on the disk. They count all the same, so that a slow delegate stops the reading and
+        // does not get a backlog of many calls.
         case .wrote(let count, _, _): count
         case .upgraded(_, let size, _): size
         case .willSend, .shouldUseCredentialStorage, .challenge, .didCancel, .needNewBodyStream, .sent,

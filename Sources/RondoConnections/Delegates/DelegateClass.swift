@@ -49,8 +49,8 @@ final class DelegateClass: Sendable {
     private static let maximumProbes = 16
 
     /// The addresses of the `DelegateClass` objects; 0 marks a free entry. No entry is ever removed, so a
-    /// load finds its delegate's class without a lock. (`AtomicLazyReference`, which is made for this, makes bench-guard's
-    /// http.request 1.6 % dearer; see `LoopThreadState.attach(_:)`.)
+    /// load finds its delegate's class without a lock. (`AtomicLazyReference`, which is made for this, makes
+    /// bench-guard's http.request 1.6 % dearer; see `LoopThreadState.attach(_:)`.)
     private static let known = InlineArray<1024, Atomic<UInt>> { _ in Atomic(0) }
 
     /// - Returns: Nil if `address` is 0.
@@ -70,8 +70,9 @@ final class DelegateClass: Sendable {
                 continue
             }
             let new = DelegateClass(type)
-            // `Unmanaged`, since an atomic number keeps it: retained for the life of the process, or released below. One of the
-            // five things that are together worth 5 % of bench-guard's http.request: see `LoopThreadState.attach(_:)`.
+            // `Unmanaged`, since an atomic number keeps it: retained for the life of the process, or released
+            // below. One of the five things that are together worth 5 % of bench-guard's http.request: see
+            // `LoopThreadState.attach(_:)`.
             let reference = Unmanaged.passRetained(new)
             let (isStored, other) = known[index].compareExchange(
                 expected: 0, desired: UInt(bitPattern: reference.toOpaque()), ordering: .acquiringAndReleasing

@@ -2,10 +2,11 @@ internal import RondoCore
 
 internal import struct Synchronization.Atomic
 
-/// The delegate methods that a class does not implement itself, as far as that is known: calls of them have no effect.
+/// The delegate methods that a class does not implement itself, as far as that is known: calls of them have
+/// no effect.
 ///
-/// Only a call shows whether a class has a method of its own or the protocol's default (rule UC-74), and that never
-/// changes: so a default is called once for each class, and later calls are left out.
+/// Only a call shows whether a class has a method of its own or the protocol's default (rule UC-74), and that
+/// never changes: so a default is called once for each class, and later calls are left out.
 package final class DelegateDefaults: Sendable {
     package enum Method: UInt8 {
         case shouldUseCredentialStorage = 1
@@ -17,8 +18,8 @@ package final class DelegateDefaults: Sendable {
 
     package init() {}
 
-    /// For a delegate of Rondo's own that has no method for questions about TLS: even its first load may resume an
-    /// earlier TLS session.
+    /// For a delegate of Rondo's own that has no method for questions about TLS: even its first load may
+    /// resume an earlier TLS session.
     static func leavingTLSToSettings() -> DelegateDefaults {
         let defaults = DelegateDefaults()
         defaults.insert(.willSendRequestForChallenge)

@@ -5,10 +5,10 @@ internal import RondoMutex
 /// its place among the program's operations and, if the program has set an underlying queue, among that
 /// queue's blocks (rule US-17).
 ///
-/// A queue that Rondo made, and that the program has never obtained, holds no operations of the program. On such a
-/// queue one operation makes all waiting calls, and those that are added meanwhile: Dispatch has to wake a thread for
-/// each operation, but not for a call that a running operation makes. That saves a quarter of the CPU time of
-/// W10 by completion handler, 64 in flight.
+/// A queue that Rondo made, and that the program has never obtained, holds no operations of the program. On
+/// such a queue one operation makes all waiting calls, and those that are added meanwhile: Dispatch has to
+/// wake a thread for each operation, but not for a call that a running operation makes. That saves a quarter
+/// of the CPU time of W10 by completion handler, 64 in flight.
 package final class DelegateQueue: DeferredWork, Sendable {
     private struct State {
         /// Whether the program may have obtained the queue.
@@ -29,8 +29,8 @@ package final class DelegateQueue: DeferredWork, Sendable {
         case added
     }
 
-    /// The number of calls that one operation makes before another operation takes over: a call can obtain the queue by
-    /// `OperationQueue.current`, and operations that it adds must get their turn.
+    /// The number of calls that one operation makes before another operation takes over: a call can obtain
+    /// the queue by `OperationQueue.current`, and operations that it adds must get their turn.
     private static let maximumCalls = 256
 
     private let queue: OperationQueue
@@ -61,11 +61,12 @@ package final class DelegateQueue: DeferredWork, Sendable {
     /// The obstacle of a call that was submitted and has not begun.
     package var obstacle: DeliveryObstacle { .ofCall(waitingFor: queue) }
 
-    /// Has an operation call `body`; the order is that of the calls of this method if the queue runs one operation at a
-    /// time. It never blocks a run loop, even if the system has no thread for the queue.
+    /// Has an operation call `body`; the order is that of the calls of this method if the queue runs one
+    /// operation at a time. It never blocks a run loop, even if the system has no thread for the queue.
     ///
-    /// - Parameter mayBeDeferred: Whether the operation may be added after further callbacks of the calling thread's loop, whose
-    ///   calls it then makes as well. False for what the program has asked for: it may wait for that inside its callback.
+    /// - Parameter mayBeDeferred: Whether the operation may be added after further callbacks of the calling
+    ///   thread's loop, whose calls it then makes as well. False for what the program has asked for: it may
+    ///   wait for that inside its callback.
     package func submit(mayBeDeferred: Bool = true, _ body: @escaping @Sendable () -> Void) {
         let (isAlone, mustAdd) = state.withLock { state -> (Bool, Bool) in
             // If other calls wait for an operation, this call has to wait behind them.
@@ -123,7 +124,8 @@ package final class DelegateQueue: DeferredWork, Sendable {
                 state.operation = .none
                 return (nil, false)
             }
-            // A call that has obtained the queue may have suspended it, or added operations that must run first.
+            // A call that has obtained the queue may have suspended it, or added operations that must run
+            // first.
             if made > 0, state.isExposed || made >= Self.maximumCalls { return (nil, true) }
             return (state.earlier.popLast(), false)
         }
@@ -133,7 +135,8 @@ package final class DelegateQueue: DeferredWork, Sendable {
     }
 }
 
-/// An operation that makes calls. `cancelAllOperations()` does not end it: a load would wait for its calls for ever.
+/// An operation that makes calls. `cancelAllOperations()` does not end it: a load would wait for its calls
+/// for ever.
 ///
 /// `@unchecked Sendable`: what it calls is Sendable and does not change.
 private final class CallOperation: Operation, @unchecked Sendable {

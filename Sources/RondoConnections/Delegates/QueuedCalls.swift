@@ -1,13 +1,14 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// The calls of a load that wait for the delegate queue. They are made in order and one at a time, even if the queue
-/// runs several operations at once (rule UC-11): each is submitted when the one before it has returned.
+/// The calls of a load that wait for the delegate queue. They are made in order and one at a time, even if
+/// the queue runs several operations at once (rule UC-11): each is submitted when the one before it has
+/// returned.
 package final class QueuedCalls: Sendable {
     /// Bytes that may wait for the delegate; while there are more, the socket is not read.
     static let maximumWaitingBytes = 1024 * 1024
-    /// The bytes that each call counts beside those that it retains, so that a server cannot make any number of small calls
-    /// wait: pieces of one byte, or empty parts of a multipart.
+    /// The bytes that each call counts beside those that it retains, so that a server cannot make any number
+    /// of small calls wait: pieces of one byte, or empty parts of a multipart.
     static let bytesPerCall = 1024
 
     package enum Adding {
@@ -37,8 +38,8 @@ package final class QueuedCalls: Sendable {
     package init() {}
 
     /// - Parameters:
-    ///   - queue: The delegate queue; nil if there is none, or none any more. Waiting calls are then still made by the
-    ///     old queue, and so are later calls, which would otherwise overtake them.
+    ///   - queue: The delegate queue; nil if there is none, or none any more. Waiting calls are then still
+    ///     made by the old queue, and so are later calls, which would otherwise overtake them.
     ///   - mayBeDeferred: See `DelegateQueue.submit`; the same for all calls.
     ///   - make: Makes a call, on the queue.
     package func add(

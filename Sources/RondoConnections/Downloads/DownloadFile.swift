@@ -84,8 +84,9 @@ package final class DownloadFile: Sendable {
         _ = try systemCall("lseek") { lseek(descriptor, off_t(offset), SEEK_SET) }
     }
 
-    /// Opens a regular file, which may not exist yet. Other types are refused: a FIFO may block, and has neither a
-    /// length nor positions to continue at; a terminal or another device may block a write for ever.
+    /// Opens a regular file, which may not exist yet. Other types are refused: a FIFO may block, and has
+    /// neither a length nor positions to continue at; a terminal or another device may block a write for
+    /// ever.
     private static func openRegular(_ path: String, _ flags: Int32, _ mode: mode_t) throws(SystemError)
         -> Int32
     {
@@ -126,10 +127,11 @@ package final class DownloadFile: Sendable {
     /// Closes a temporary file, and makes it outlive this object.
     ///
     /// - Parameters:
-    ///   - isAsked: Whether the program has asked for it. Otherwise the file is one of `kept`, which may remove it.
+    ///   - isAsked: Whether the program has asked for it. Otherwise the file is one of `kept`, which may
+    ///     remove it.
     ///   - kept: The files that were kept before.
-    /// - Returns: Its name, for `init(reopening:at:)`; nil if it could not be closed without an error, and is not
-    ///   kept.
+    /// - Returns: Its name, for `init(reopening:at:)`; nil if it could not be closed without an error, and is
+    ///   not kept.
     func keep(isAsked: Bool, among kept: KeptDownloads = .shared) -> String? {
         do throws(SystemError) {
             try close()

@@ -12,17 +12,19 @@ struct DownloadResumption: Codable, Equatable {
     let validator: String
     /// The size of the whole file; nil if the server has not announced it.
     private(set) var total: Int64?
-    /// Whether redirects have led to `url` from another origin: what the program meant for that one is not sent to
-    /// this one (rule UC-33). Nil, in data of earlier versions: not known.
+    /// Whether redirects have led to `url` from another origin: what the program meant for that one is not
+    /// sent to this one (rule UC-33). Nil, in data of earlier versions: not known.
     var leftOrigin: Bool?
-    /// The fields of the last request, except for those that ask for a part: the server may need them again. Nil in data of
-    /// earlier versions.
+    /// The fields of the last request, except for those that ask for a part: the server may need them again.
+    /// Nil in data of earlier versions.
     var fields: [String: String]?
-    /// Whether cookies go with the request, and are kept (rule US-12). Nil, in data of earlier versions: not known.
+    /// Whether cookies go with the request, and are kept (rule US-12). Nil, in data of earlier versions: not
+    /// known.
     var handlesCookies: Bool?
 
-    /// Nil if the server cannot continue, or could not tell that the file has not changed. A 206 answers a Range of the
-    /// program's own: its body need not begin with the first byte of the file, nor reach to the last.
+    /// Nil if the server cannot continue, or could not tell that the file has not changed. A 206 answers a
+    /// Range of the program's own: its body need not begin with the first byte of the file, nor reach to the
+    /// last.
     ///
     /// - Parameter earlier: How the body continues that of an earlier download; nil if it does not.
     init?(
@@ -113,9 +115,10 @@ struct DownloadResumption: Codable, Equatable {
     }
 
     /// The position of `response`'s body in the file; nil if the response is neither the whole file nor the
-    /// rest of the same file, or contradicts itself (RFC 9110 §15.3.7). The rest has no coding: that would be a part
-    /// of another representation than the one whose bytes are in the file. Its size is known, from one of the responses:
-    /// otherwise it could not be told from a part of the rest, as a server may send it (§14.4).
+    /// rest of the same file, or contradicts itself (RFC 9110 §15.3.7). The rest has no coding: that would be
+    /// a part of another representation than the one whose bytes are in the file. Its size is known, from one
+    /// of the responses: otherwise it could not be told from a part of the rest, as a server may send it
+    /// (§14.4).
     func offset(of response: URLResponse) -> Int64? {
         guard let response = response as? HTTPURLResponse else { return nil }
         guard response.statusCode == 206 else { return response.statusCode == 200 ? 0 : nil }
@@ -131,8 +134,8 @@ struct DownloadResumption: Codable, Equatable {
         return bytes
     }
 
-    /// This resumption with the size of the whole file, which `rest`, the response with the rest, may be the first to
-    /// name.
+    /// This resumption with the size of the whole file, which `rest`, the response with the rest, may be the
+    /// first to name.
     func completed(by rest: URLResponse) -> DownloadResumption {
         completed(total: (rest as? HTTPURLResponse).flatMap(Self.range(of:))?.total)
     }

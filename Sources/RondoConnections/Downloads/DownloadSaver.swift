@@ -36,7 +36,8 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
 
     private let continuing: DownloadResumption?
     private let delegate: (any URLDownloadDelegate)?
-    /// The methods that are known to be defaults: of the delegate's class, or of downloads without a delegate.
+    /// The methods that are known to be defaults: of the delegate's class, or of downloads without a
+    /// delegate.
     private let defaults: DelegateDefaults
 
     /// A download without a delegate leaves all of TLS to the settings.
@@ -63,7 +64,8 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
             delegate.map { Self.defaults(of: type(of: $0)) } ?? Self.defaultsWithoutDelegate
     }
 
-    /// Whether redirects have led the earlier download to another origin than the one that its configuration was made for.
+    /// Whether redirects have led the earlier download to another origin than the one that its configuration
+    /// was made for.
     var leftOrigin: Bool { continuing?.leftOrigin ?? false }
 
     /// The download, until it is over.
@@ -80,8 +82,8 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         // Asked last: the download may have ended together with its connection.
         let isOver = work.withLock { $0.isOver }
         guard !isOver, let (loop, modes) = download.schedule else { return nil }
-        // No connection runs: another thread is about to start one, perhaps in place of one that was cancelled, or there is
-        // none for the URL, and the failure waits for one of the modes.
+        // No connection runs: another thread is about to start one, perhaps in place of one that was
+        // cancelled, or there is none for the URL, and the failure waits for one of the modes.
         return DeliveryObstacle(modes: modes.map { (loop, $0) })
     }
 
@@ -126,7 +128,8 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         next.start()
     }
 
-    /// The default of `method` was called for `object`, which is the download's delegate or one that it forwards to.
+    /// The default of `method` was called for `object`, which is the download's delegate or one that it
+    /// forwards to.
     func noteDefault(of method: DelegateDefaults.Method, by object: AnyObject) {
         if delegate === object { defaults.insert(method) }
     }
@@ -302,8 +305,8 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
             // The download may have been cancelled from another thread while the file was created.
             guard isWanted else {
                 let deletes = download.deletesFileUponFailure
-                // The thread that cancelled kept resumption data for the old file, which is deleted here or was begun
-                // anew.
+                // The thread that cancelled kept resumption data for the old file, which is deleted here or
+                // was begun anew.
                 if deletes || offset == 0 { download.setResumption(nil) }
                 return file.discard(deleting: deletes)
             }

@@ -113,7 +113,8 @@ final class DownloadTarget {
 
     /// How the rest would be requested; nil if it cannot.
     private func resumption(of request: LoadRequest) -> DownloadResumption? {
-        // If the program itself has requested a range, the body does not begin with the first byte of the file.
+        // If the program itself has requested a range, the body does not begin with the first byte of the
+        // file.
         guard continued != nil || request.value.value(forHTTPHeaderField: "Range") == nil else { return nil }
         return DownloadResumption(
             response as? HTTPURLResponse, bytes: length, method: request.method,
@@ -140,8 +141,9 @@ final class DownloadTarget {
         return (rest, RequestedRest(resumption: resumption, failure: failure))
     }
 
-    /// Whether the response with this head can be saved. It can if it is the rest of an earlier download, the whole file, or
-    /// another response of the server, such as an error page; otherwise the whole file has to be requested.
+    /// Whether the response with this head can be saved. It can if it is the rest of an earlier download, the
+    /// whole file, or another response of the server, such as an error page; otherwise the whole file has to
+    /// be requested.
     func canUse(_ head: ResponseHead, bodyLength: Int64?, from url: URL?) -> Bool {
         guard let earlier else { return true }
         switch head.status {
@@ -156,7 +158,8 @@ final class DownloadTarget {
         }
     }
 
-    /// Notes that the rest follows, with the size of the whole file, which the first response may not have announced.
+    /// Notes that the rest follows, with the size of the whole file, which the first response may not have
+    /// announced.
     func noteRest(total: Int64) { expectedLength = total }
 
     /// Drops the partial file of an earlier download, because the whole is requested.

@@ -3,12 +3,12 @@ internal import RondoMutex
 
 /// The partial files that failed downloads of this process have left for resume data (rule US-64).
 ///
-/// Most programs never use that data, and would fill the disk: beyond the limits the oldest files are removed. A
-/// download whose file is gone begins anew. Files that the program has asked for since they were last opened, by a
-/// cancel that produces resume data, are not among these.
+/// Most programs never use that data, and would fill the disk: beyond the limits the oldest files are
+/// removed. A download whose file is gone begins anew. Files that the program has asked for since they were
+/// last opened, by a cancel that produces resume data, are not among these.
 ///
-/// A download locks its file (`flock`) while it writes it, so that no file in use is removed, of this process or of
-/// another.
+/// A download locks its file (`flock`) while it writes it, so that no file in use is removed, of this process
+/// or of another.
 final class KeptDownloads: Sendable {
     static let shared = KeptDownloads()
 
@@ -16,8 +16,8 @@ final class KeptDownloads: Sendable {
     static let maximumCount = 64
     /// The most bytes in these files, 4 GiB. The newest file is left even if it alone has more.
     static let maximumBytes: Int64 = 4 << 30
-    /// The seconds after which a file that was not written any more is removed: ten days, as systemd-tmpfiles does
-    /// in /tmp.
+    /// The seconds after which a file that was not written any more is removed: ten days, as systemd-tmpfiles
+    /// does in /tmp.
     static let maximumAge: TimeInterval = 10 * 24 * 60 * 60
 
     private struct File {
@@ -62,7 +62,8 @@ final class KeptDownloads: Sendable {
 
     private static let removal: Void = {
         let folder = FileManager.default.temporaryDirectory.path
-        // A folder with many files would hold up the run loop. If there is no thread, another process removes them.
+        // A folder with many files would hold up the run loop. If there is no thread, another process removes
+        // them.
         try? SystemThread.start(name: "rondo.downloads") { removeOld(in: folder) }
     }()
 

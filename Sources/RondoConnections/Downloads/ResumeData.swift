@@ -48,7 +48,8 @@ package struct ResumeData: Codable, Sendable {
     /// The request for the whole file.
     package var request: URLRequest { resumption.requestForWhole }
 
-    /// Whether redirects have led to another origin than the first request's, for which the configuration was made.
+    /// Whether redirects have led to another origin than the first request's, for which the configuration was
+    /// made.
     package var leftOrigin: Bool { resumption.leftOrigin ?? false }
 
     /// Whether a field of a session's configuration may be added to the request.
@@ -80,8 +81,8 @@ package final class PartialDownload: Sendable {
     /// - Parameters:
     ///   - added: Fields that the session has added to the request. They are left out, since the session that
     ///     resumes adds its own.
-    ///   - isAsked: Whether the program has asked for the resume data; otherwise the file may be removed later
-    ///     (`KeptDownloads`).
+    ///   - isAsked: Whether the program has asked for the resume data; otherwise the file may be removed
+    ///     later (`KeptDownloads`).
     /// - Returns: The resume data; nil if the file could not be kept.
     package func keep(without added: [(name: String, value: String)], isAsked: Bool) -> Data? {
         guard let name = file.keep(isAsked: isAsked) else { return nil }

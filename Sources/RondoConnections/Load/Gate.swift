@@ -1,12 +1,12 @@
 internal import RondoCore
 internal import RondoMutex
 
-/// The lock of a load, which does not wait: it admits one call at a time, and refuses others. (Events of a connection
-/// come to it by way of the protocol `ChannelGate`.)
+/// The lock of a load, which does not wait: it admits one call at a time, and refuses others. (Events of a
+/// connection come to it by way of the protocol `ChannelGate`.)
 ///
-/// A load may be scheduled in several loops, and a callback of its delegate may run the loop again. A call that finds
-/// another one inside must not wait, since a delegate may run there for any length of time. It is refused and
-/// recorded; the call inside then runs `catchUp` before it leaves.
+/// A load may be scheduled in several loops, and a callback of its delegate may run the loop again. A call
+/// that finds another one inside must not wait, since a delegate may run there for any length of time. It is
+/// refused and recorded; the call inside then runs `catchUp` before it leaves.
 struct Gate: ~Copyable, Sendable {
     // Not private: otherwise the compiler could not lay out a gate in another file.
     enum State {

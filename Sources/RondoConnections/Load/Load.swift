@@ -7,14 +7,15 @@ private import struct Synchronization.Atomic
 /// One load of a URL, from start to end: its run loops, its clocks, its calls to the client, and the commands
 /// that other threads give it. `LoadDriver` handles requests and their answers.
 ///
-/// Only the run loops that the load is scheduled in drive it: there is no other thread. From start to end it is
-/// registered with the shared queues of their modes, so that no such mode is empty meanwhile (rule UC-72).
+/// Only the run loops that the load is scheduled in drive it: there is no other thread. From start to end it
+/// is registered with the shared queues of their modes, so that no such mode is empty meanwhile (rule UC-72).
 ///
 /// The load and its driver retain each other until the load ends, and a load ends only if it was started: so
-/// `start()` must be called for each load that is made. (`UnservedWatch` says what a weak reference would cost.)
+/// `start()` must be called for each load that is made. (`UnservedWatch` says what a weak reference would
+/// cost.)
 ///
-/// `@unchecked Sendable`: constants never change or are thread-safe themselves; variables are used only inside the
-/// gate, which admits one thread at a time.
+/// `@unchecked Sendable`: constants never change or are thread-safe themselves; variables are used only
+/// inside the gate, which admits one thread at a time.
 package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     let registration: ModeRegistration
     let inbox = LoadInbox()
@@ -26,8 +27,8 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// The raw value of a `LoadObstacle`; 0 if there is none.
     private let obstacleBits = Atomic<UInt8>(0)
 
-    // Unchecked: used inside the gate, which admits one call at a time, so that no two accesses overlap. With the checks
-    // of these bench-guard's http.request takes 4 % more instructions.
+    // Unchecked: used inside the gate, which admits one call at a time, so that no two accesses overlap. With
+    // the checks of these bench-guard's http.request takes 4 % more instructions.
     @exclusivity(unchecked) private var delivery: LoadDelivery
     @exclusivity(unchecked) private var times: LoadTimes
     /// Nil once the load has left its loops.
@@ -35,7 +36,8 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
 
     /// - Parameters:
     ///   - earlier: The partial file of an earlier download, whose rest `request` asks for.
-    ///   - failure: The failure with which the load ends in its first pass, because its request cannot be sent.
+    ///   - failure: The failure with which the load ends in its first pass, because its request cannot be
+    ///     sent.
     package init(
         for client: any LoadClient, request: LoadRequest, in modes: [LoopMode], settings: LoadSettings,
         defaults: DelegateDefaults?, writesFile: Bool, continuing earlier: PartialDownload? = nil,
@@ -59,8 +61,8 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
         enter { enterLoops() }
     }
 
-    /// Enters the run loops, once after `start()`. If another thread is inside the gate at that time, for example
-    /// in `suspend()`, that thread does so when it catches up.
+    /// Enters the run loops, once after `start()`. If another thread is inside the gate at that time, for
+    /// example in `suspend()`, that thread does so when it catches up.
     private func enterLoops() {
         guard inbox.takeStart() else { return }
         // Another thread may have cancelled it already.
@@ -114,8 +116,8 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
             catchUp: { catchUp() }, onRefusal: onRefusal)
     }
 
-    /// Called inside the gate after another call was refused: carries out the commands of other threads, and has
-    /// everything else checked in a pass of a scheduled mode.
+    /// Called inside the gate after another call was refused: carries out the commands of other threads, and
+    /// has everything else checked in a pass of a scheduled mode.
     private func catchUp() {
         enterLoops()
         if inbox.hasMadeLastCall || registration.isLost || client?.isCancelled ?? true { return tearDown() }
@@ -165,7 +167,8 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
             if let failure = times.takeFailure(isLocal: driver.waitsLocally) {
                 return driver.timedOut(failure, reply: messages.reply)
             }
-            // Bytes have come since the check that found the time over, and that check has set no timer: check again.
+            // Bytes have come since the check that found the time over, and that check has set no timer:
+            // check again.
             checkTimes()
         }
         times.begin()
@@ -180,7 +183,8 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// Makes a call to the client: at once on this loop's thread, through its queue, or when the load is
     /// resumed. Check earlier decisions again afterwards: the delegate can cancel.
     ///
-    /// - Returns: True if the call is made later, by the queue or after `resume()`, or if another end is reported in its place.
+    /// - Returns: True if the call is made later, by the queue or after `resume()`, or if another end is
+    ///   reported in its place.
     @discardableResult
     func deliver(_ call: DelegateCall) -> Bool {
         let client: any LoadClient
@@ -232,7 +236,8 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// Notes that the program was called, or may have been.
     func noteCall() { delivery.noteCall() }
 
-    /// Reports a step that has no delegate method to the settings' listener, if the load was not cancelled (rule UC-17).
+    /// Reports a step that has no delegate method to the settings' listener, if the load was not cancelled
+    /// (rule UC-17).
     func report(_ step: ExchangeStep, at url: URL?) {
         if case .unusableCredential(let reason) = step {
             Log.connections.warning("A credential was not sent to \(url?.host ?? "a server"): \(reason)")
@@ -270,10 +275,11 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
 
     private func checkTimes() {
         guard let driver, registration.isJoined, driver.isTimed else { return }
-        // A pass makes the check after `resume()`: if this was the one after the short delay, there is no timer yet.
+        // A pass makes the check after `resume()`: if this was the one after the short delay, there is no
+        // timer yet.
         if inbox.isSuspended { return inbox.put(.timeCheck) }
-        // The client is told in a pass of the shared queue, because a delivery has to count as a handled source,
-        // which a timer does not (rule UC-72).
+        // The client is told in a pass of the shared queue, because a delivery has to count as a handled
+        // source, which a timer does not (rule UC-72).
         switch times.check(isLocal: driver.waitsLocally, makeTimer: { makeTimer($0) }) {
         case .nothing: break
         case .wakeUp(let deferred): registration.wakeUp(self, deferred: deferred)
@@ -292,7 +298,8 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
     /// Stops all clocks, because nothing more will come.
     func stopTimes() { times.stop() }
 
-    /// Notes that bytes of the body were taken, and begins a pause if they have come faster than the settings allow.
+    /// Notes that bytes of the body were taken, and begins a pause if they have come faster than the settings
+    /// allow.
     ///
     /// - Returns: Whether no more are to be taken for now.
     func limitRate(after count: Int) -> Bool {

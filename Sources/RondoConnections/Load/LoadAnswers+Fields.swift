@@ -2,11 +2,12 @@ internal import FoundationNetworking
 internal import RondoHTTP
 
 extension LoadAnswers {
-    /// Stores the cookies of a head, and notes its Strict-Transport-Security. Called for every head, also for those of
-    /// redirects and of the rest of a download (rule UC-57).
+    /// Stores the cookies of a head, and notes its Strict-Transport-Security. Called for every head, also for
+    /// those of redirects and of the rest of a download (rule UC-57).
     ///
     /// Cookies are also kept from a server that was accepted in spite of its certificate (rule UC-57 makes no
-    /// exception, nor do browsers): without its cookies the server would ask the program to log in at each load.
+    /// exception, nor do browsers): without its cookies the server would ask the program to log in at each
+    /// load.
     func noteFields(of head: ResponseHead, from source: ResponseSource, to request: LoadRequest) {
         if head.fields.has("Set-Cookie") {
             _ = settings.jar?.receive(head.fields, for: request) {

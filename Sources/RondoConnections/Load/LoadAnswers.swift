@@ -14,8 +14,8 @@ final class LoadAnswers {
     /// The answer by servers, made for the first request that needs one and used for all later ones.
     private(set) var server: ServerAnswer?
     /// Also changed by `LoadDriver`, which hands it responses, content and replies.
-    // Unchecked, inside the gate: see `Load`. With the checks of this and of `HeaderFields` bench-guard's http.request takes
-    // up to 4 % more instructions.
+    // Unchecked, inside the gate: see `Load`. With the checks of this and of `HeaderFields` bench-guard's
+    // http.request takes up to 4 % more instructions.
     @exclusivity(unchecked) var cache: LoadCache
     /// Nil if metrics are not wanted.
     let transfers: LoadTransfers?
@@ -33,8 +33,8 @@ final class LoadAnswers {
 
     // MARK: - Choosing
 
-    /// Starts the answer to a request. The choice is made here alone: the cache, a protocol of the program, the URL
-    /// itself (a file or data URL), or a server.
+    /// Starts the answer to a request. The choice is made here alone: the cache, a protocol of the program,
+    /// the URL itself (a file or data URL), or a server.
     func answer(_ request: LoadRequest, _ reason: SendReason) {
         guard reason.asksCache, !(context.upgrade?.isRequired ?? false) else {
             return answerByServer(request, mayReuse: reason.mayReuse)
@@ -66,8 +66,9 @@ final class LoadAnswers {
     }
 
     private func protocolAnswer(of type: URLProtocol.Type) -> ProtocolAnswer {
-        // The private mode of a synchronous request serves only Rondo's timers, so the protocol runs on the loader. If the loader's
-        // own thread waits for the request, it serves nothing else until the end, and the protocol starts at once.
+        // The private mode of a synchronous request serves only Rondo's timers, so the protocol runs on the
+        // loader. If the loader's own thread waits for the request, it serves nothing else until the end, and
+        // the protocol starts at once.
         let isSynchronous = owner.modes.contains { $0.mode == .synchronousRequest }
         let loader = isSynchronous ? RunLoop.loader : nil
         return ProtocolAnswer(
@@ -104,7 +105,8 @@ final class LoadAnswers {
     /// The consequence of a head for the load, after the cache has seen it.
     enum NextStep {
         case deliver
-        /// The request is to be sent to the server once more, without conditions: the stored response does not fit this head.
+        /// The request is to be sent to the server once more, without conditions: the stored response does
+        /// not fit this head.
         case askWithoutConditions
         /// Another answer has replaced this one, and delivers the response.
         case answeredAnew

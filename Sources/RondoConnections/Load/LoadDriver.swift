@@ -3,7 +3,8 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// Carries out the actions of a load's state: sends requests through an answer, and makes calls to the client.
+/// Carries out the actions of a load's state: sends requests through an answer, and makes calls to the
+/// client.
 ///
 /// `@unchecked Sendable`: used inside the gate of its load only, except for members marked "any thread".
 final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked Sendable {
@@ -12,8 +13,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     /// The protocol to which the request asks the server to switch; nil for nearly all loads.
     private let upgrade: (any Upgrade)?
 
-    // Unchecked: used inside the gate, which admits one call at a time, so that no two accesses overlap. With the checks of
-    // these bench-guard's http.request takes 9 % more instructions.
+    // Unchecked: used inside the gate, which admits one call at a time, so that no two accesses overlap. With
+    // the checks of these bench-guard's http.request takes 9 % more instructions.
     @exclusivity(unchecked) private var state: LoadState
     @exclusivity(unchecked) private var sent: SentRequests
     @exclusivity(unchecked) private var content: ContentReader
@@ -63,16 +64,18 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         content.discardAll()
     }
 
-    /// Tells the client of the end that `abort()` has prepared, or of the file of a failure that it does not know yet.
+    /// Tells the client of the end that `abort()` has prepared, or of the file of a failure that it does not
+    /// know yet.
     func endAborted(_ failure: LoadFailure, partial: PartialDownload?) {
         end(.fail(URLErrors.anyError(failure, url: state.url), partial: state.takeAborted() ?? partial))
     }
 
-    /// Ends the load, whose time is over; but while no head has come, a stored response may stand in for a silent server.
+    /// Ends the load, whose time is over; but while no head has come, a stored response may stand in for a
+    /// silent server.
     func timedOut(_ failure: LoadFailure, reply: DelegateCall.Reply?) {
         if state.isAskingAboutCaching {
-            // All content has come, so the load succeeds. The delegate has not said whether to store it: take its
-            // `reply` if one has just come, otherwise store nothing (rule US-69).
+            // All content has come, so the load succeeds. The delegate has not said whether to store it: take
+            // its `reply` if one has just come, otherwise store nothing (rule US-69).
             if let reply { handle(reply) }
             return handle(.cached(nil))
         }
@@ -231,7 +234,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
     }
 
     private func received(_ head: ResponseHead, bodyLength: Int64?, from source: ResponseSource) {
-        // A proxy that refuses to make a tunnel is not the server, and anyone on the way to it may have written this.
+        // A proxy that refuses to make a tunnel is not the server, and anyone on the way to it may have
+        // written this.
         if !source.isHeadAlone { answers?.noteFields(of: head, from: source, to: sent.last) }
         if state.isAskingForRest { return perform(state.receivedHeadOfRest(head, bodyLength: bodyLength)) }
         if let target = content.download, !target.canUse(head, bodyLength: bodyLength, from: state.url) {
@@ -361,8 +365,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         }
     }
 
-    /// Shows the client a response, and asks about its body if the client decides on that. The response to a required upgrade
-    /// is no question.
+    /// Shows the client a response, and asks about its body if the client decides on that. The response to a
+    /// required upgrade is no question.
     private func showResponse(_ response: URLResponse) {
         if upgrade?.isRequired != true, client?.decidesOnResponses ?? false { state.askedAboutResponse() }
         load.deliver(.response(response, isQuestion: state.isAsking))
@@ -379,8 +383,8 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
 
     private func startReading() { answers?.current?.startReading() }
 
-    /// Goes on with a response that was kept back for a question, if the reply has come at once; otherwise the pass that brings
-    /// the reply does so.
+    /// Goes on with a response that was kept back for a question, if the reply has come at once; otherwise
+    /// the pass that brings the reply does so.
     private func readOnAfterReply() { if state.deliversBody { startReading() } }
 
     /// Delivers the content that has come, as far as the delegate takes it.

@@ -27,8 +27,8 @@ struct LoadInbox: ~Copyable, Sendable {
         var events: Event = []
     }
 
-    /// The life of the load, as far as its client and its delegate queue have brought it. (A load can be ended before it
-    /// has started; so that is no case of it.)
+    /// The life of the load, as far as its client and its delegate queue have brought it. (A load can be
+    /// ended before it has started; so that is no case of it.)
     enum Life {
         /// Its client has not ended it.
         case running
@@ -45,7 +45,8 @@ struct LoadInbox: ~Copyable, Sendable {
         let failure: LoadFailure
         /// Whether the partial file of a download is handed over with the end.
         let keepsDownload: Bool
-        /// The partial file of a download that had failed, and whose end was dropped because the client has ended it.
+        /// The partial file of a download that had failed, and whose end was dropped because the client has
+        /// ended it.
         var partial: PartialDownload?
     }
 
@@ -135,8 +136,8 @@ struct LoadInbox: ~Copyable, Sendable {
 
     func holdBack(_ holds: Bool) { isHeldBack.store(holds, ordering: .sequentiallyConsistent) }
 
-    /// Whether the program takes content: it has neither suspended the load nor held it back, and not too many calls wait for
-    /// the delegate queue.
+    /// Whether the program takes content: it has neither suspended the load nor held it back, and not too
+    /// many calls wait for the delegate queue.
     var programTakesContent: Bool {
         !isHeldBack.load(ordering: .sequentiallyConsistent) && !isSuspended && callsAllowReading
     }
@@ -153,12 +154,12 @@ struct LoadInbox: ~Copyable, Sendable {
 
     // MARK: - Commands of the client
 
-    /// Ends the load with `failure`, and drops the calls that wait for the delegate queue. Does nothing if the client has
-    /// ended the load before (then the end itself may be among them, with the partial file of a download), or if the last call
-    /// was made.
+    /// Ends the load with `failure`, and drops the calls that wait for the delegate queue. Does nothing if
+    /// the client has ended the load before (then the end itself may be among them, with the partial file of
+    /// a download), or if the last call was made.
     func abort(_ failure: LoadFailure, keepingDownload keeps: Bool) {
-        // `Load` takes the command under this lock too, and adds the calls that report the end afterwards; so they are
-        // not dropped here.
+        // `Load` takes the command under this lock too, and adds the calls that report the end afterwards; so
+        // they are not dropped here.
         let (calls, dropped) = state.withLock { state -> (QueuedCalls?, QueuedCalls.Removed?) in
             guard case .running = state.life else { return (nil, nil) }
             aborted.store(true, ordering: .releasing)
@@ -173,7 +174,8 @@ struct LoadInbox: ~Copyable, Sendable {
 
     var isAborted: Bool { aborted.load(ordering: .acquiring) }
 
-    /// Whether the partial file of a download is to be handed over with the end, which is not being reported yet.
+    /// Whether the partial file of a download is to be handed over with the end, which is not being reported
+    /// yet.
     var keepsDownload: Bool {
         state.withLock { if case .aborted(let abortion) = $0.life { abortion.keepsDownload } else { false } }
     }

@@ -2,9 +2,9 @@ package import RondoCore
 internal import RondoMutex
 internal import RondoStreams
 
-/// A client's registration with the shared queues of the loops and modes that it is scheduled in: while none of these modes
-/// runs, nothing of the client is served, and it does nothing. (A channel's sources are registered by
-/// `ChannelRegistration`.)
+/// A client's registration with the shared queues of the loops and modes that it is scheduled in: while none
+/// of these modes runs, nothing of the client is served, and it does nothing. (A channel's sources are
+/// registered by `ChannelRegistration`.)
 package struct ModeRegistration: ~Copyable, Sendable {
     // Not private: otherwise the compiler could not lay out a registration in another file.
     struct State: Sendable {
@@ -73,7 +73,8 @@ package struct ModeRegistration: ~Copyable, Sendable {
         }
     }
 
-    /// Has `shortDelayHasPassed()` of the client called once after a short delay; false if its loops cannot do that.
+    /// Has `shortDelayHasPassed()` of the client called once after a short delay; false if its loops cannot
+    /// do that.
     func notifyAfterShortDelay() -> Bool {
         guard modes.count == 1, let first = state.withLock({ $0.first }) else { return false }
         first.notifyAfterShortDelay()

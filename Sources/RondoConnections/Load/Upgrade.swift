@@ -1,7 +1,8 @@
 package import RondoHTTP
 package import RondoStreams
 
-/// Another protocol to which a request asks the server to switch (RFC 9110 §7.8); after a 101 it gets the connection.
+/// Another protocol to which a request asks the server to switch (RFC 9110 §7.8); after a 101 it gets the
+/// connection.
 ///
 /// Used inside the gate of the load, in the modes of the load; calls to the program are made through
 /// `UpgradeOwner`.
@@ -32,7 +33,8 @@ package protocol Upgrade: AnyObject, Sendable {
     func writable()
     func failed(_ error: ChannelError)
 
-    /// Stops reading and delivering until `startReading()`, because the program has not handled enough of what it got.
+    /// Stops reading and delivering until `startReading()`, because the program has not handled enough of
+    /// what it got.
     func stopReading()
     /// Undoes `stopReading()`, and does nothing if that was not called.
     func startReading()
@@ -47,11 +49,12 @@ package protocol UpgradeOwner: AnyObject, Sendable {
     /// Makes `Upgrade.serve()` be called in a pass of a scheduled mode. Any thread may call it.
     func wakeUp()
 
-    /// False if the load is suspended, or was ended by its client: then nothing more is sent. A call may change it.
+    /// False if the load is suspended, or was ended by its client: then nothing more is sent. A call may
+    /// change it.
     var maySend: Bool { get }
 
-    /// Makes `call` in order with the other calls of the load, and on the same thread or queue. Call it inside the
-    /// gate.
+    /// Makes `call` in order with the other calls of the load, and on the same thread or queue. Call it
+    /// inside the gate.
     ///
     /// - Parameters:
     ///   - name: The name of the call in traces.

@@ -28,7 +28,8 @@ package struct NoProxyList: Sendable, Hashable {
         }
     }
 
-    /// A host as lists compare it: in lower case, without the brackets of an IPv6 address and the dot at the end.
+    /// A host as lists compare it: in lower case, without the brackets of an IPv6 address and the dot at the
+    /// end.
     package static func compared(_ host: String) -> String {
         var host = unbracketed(host.lowercased())
         while host.hasSuffix(".") { host.removeLast() }

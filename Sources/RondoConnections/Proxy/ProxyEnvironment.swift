@@ -57,8 +57,8 @@ struct ProxyEnvironment: Sendable {
     }
 
     /// Parses a proxy's URL: `http://`, `https://`, `socks4://`, `socks4a://`, `socks5://`, `socks5h://`, or
-    /// a host with an optional port, which means an HTTP proxy. Nil if the text is none of these, or names the
-    /// Unix socket of a SOCKS proxy, as curl's `socks5h://localhost/path` does.
+    /// a host with an optional port, which means an HTTP proxy. Nil if the text is none of these, or names
+    /// the Unix socket of a SOCKS proxy, as curl's `socks5h://localhost/path` does.
     static func proxy(of text: String) -> StreamProxy? {
         let full = text.contains("://") ? text : "http://" + text
         guard let parts = URLComponents(string: full), let host = parts.host, !host.isEmpty,
@@ -89,8 +89,8 @@ extension StreamProxy {
     /// `socks5h://`, with optional user and password, or a host with an optional port, which means an HTTP
     /// proxy. The default port is 1080, or 443 for an https proxy, whose `tls` has the default checks.
     ///
-    /// - Returns: Nil if the text is none of these, the port is invalid (above 65,535, for instance), or it is
-    ///   curl's notation for a SOCKS proxy at a Unix socket, `socks5h://localhost/path`.
+    /// - Returns: Nil if the text is none of these, the port is invalid (above 65,535, for instance), or it
+    ///   is curl's notation for a SOCKS proxy at a Unix socket, `socks5h://localhost/path`.
     public init?(url text: String) {
         guard let proxy = ProxyEnvironment.proxy(of: text) else { return nil }
         self = proxy

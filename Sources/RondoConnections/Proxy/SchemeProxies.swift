@@ -1,7 +1,8 @@
 internal import RondoCore
 package import RondoStreams
 
-/// Proxies by the schemes of URLs, and the hosts that are reached without one, as CFNetwork's dictionaries name them.
+/// Proxies by the schemes of URLs, and the hosts that are reached without one, as CFNetwork's dictionaries
+/// name them.
 package struct SchemeProxies: Sendable, Hashable {
     /// A proxy as it was named.
     package enum Named: Sendable, Hashable {
@@ -18,8 +19,8 @@ package struct SchemeProxies: Sendable, Hashable {
     package var socks: Named?
     /// The addresses and networks that are reached without a proxy.
     package var exceptions = NoProxyList("")
-    /// Patterns of the hosts that are reached without a proxy, each as `NoProxyList.compared` writes a host. `*` stands
-    /// for any characters, or none; a pattern that ends in `*.` stands for no host.
+    /// Patterns of the hosts that are reached without a proxy, each as `NoProxyList.compared` writes a host.
+    /// `*` stands for any characters, or none; a pattern that ends in `*.` stands for no host.
     package var patterns: [String] = []
     /// Whether a host whose name has no dot is reached without a proxy.
     package var excludesSimpleNames = false
@@ -33,7 +34,8 @@ package struct SchemeProxies: Sendable, Hashable {
         try usable((isSecure ? https : http) ?? socks, host: host, port: port)
     }
 
-    /// The proxy for a connection that belongs to no URL; nil if there is none. A tunnel takes precedence over SOCKS.
+    /// The proxy for a connection that belongs to no URL; nil if there is none. A tunnel takes precedence
+    /// over SOCKS.
     func proxy(toHost host: String, port: Int) throws(ProxyEnvironment.Failure) -> StreamProxy? {
         try usable(https ?? http ?? socks, host: host, port: port)
     }

@@ -67,8 +67,9 @@ final class BodySpool {
         }
     }
 
-    /// Opens a file without a name in the first of these folders in which one can be made: `chosen`, the value of `TMPDIR`;
-    /// `/var/tmp`, which is meant for large temporary files; and `/tmp`, which is in memory on many systems.
+    /// Opens a file without a name in the first of these folders in which one can be made: `chosen`, the
+    /// value of `TMPDIR`; `/var/tmp`, which is meant for large temporary files; and `/tmp`, which is in
+    /// memory on many systems.
     static func unnamedFile(
         chosen: String? = ProcessInfo.processInfo.environment["TMPDIR"]
     ) throws(SystemError) -> Int32 {

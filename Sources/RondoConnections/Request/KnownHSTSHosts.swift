@@ -68,8 +68,8 @@ enum KnownHSTSHosts {
     }
 }
 
-/// The hosts that have asked the sessions of one ephemeral configuration to be contacted over TLS only: they are known to
-/// these alone, and in memory (rule US-8).
+/// The hosts that have asked the sessions of one ephemeral configuration to be contacted over TLS only: they
+/// are known to these alone, and in memory (rule US-8).
 package final class OwnHSTSHosts: Sendable {
     private let hosts = Mutex(StrictTransportSecurity())
 

@@ -24,8 +24,8 @@ struct OutgoingRequest: ~Copyable {
     /// Whether the body waits for the server's go-ahead (RFC 9110 §10.1.1).
     let expectsContinue: Bool
 
-    /// The head of a request before the fields are added that depend on the exchange: cookies, credentials, and the
-    /// conditions of the cache.
+    /// The head of a request before the fields are added that depend on the exchange: cookies, credentials,
+    /// and the conditions of the cache.
     struct Draft {
         /// Path and query.
         let target: String
@@ -78,8 +78,8 @@ struct OutgoingRequest: ~Copyable {
     ///   - stream: The body, if it is one of a stream. Its length is what the request's Content-Length says;
     ///     without one it is not known (rule UC-35).
     ///   - omittedFields: Names of fields that are not added where the request lacks them.
-    ///   - usualFields: The result of an earlier call of `usualFields(_:)` for the server; nil for none. The codec
-    ///     need not write a head again if its fields share the storage of these.
+    ///   - usualFields: The result of an earlier call of `usualFields(_:)` for the server; nil for none. The
+    ///     codec need not write a head again if its fields share the storage of these.
     static func request(
         of request: LoadRequest, from draft: Draft, stream: BodyStream? = nil,
         omittedFields: [String] = [], usualFields: HeaderFields? = nil

@@ -41,7 +41,8 @@ final class RequestBody {
 
     /// Prepares the body of the next request, whose stream is `origin`.
     ///
-    /// - Returns: False if the delegate has to give a new stream, since this one was read, or there is none yet.
+    /// - Returns: False if the delegate has to give a new stream, since this one was read, or there is none
+    ///   yet.
     func prepare(_ origin: Foundation.InputStream) -> Bool {
         let current = stream.flatMap { $0.origin === origin ? $0 : nil }
         if let current, current.isUntouched { return true }

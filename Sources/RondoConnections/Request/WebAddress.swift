@@ -14,7 +14,8 @@ struct WebAddress: Sendable {
         let host: String
         let port: Int
         let namesPort: Bool
-        /// The host as the URL writes it, but without the zone of an IPv6 address, if that may differ from `host`.
+        /// The host as the URL writes it, but without the zone of an IPv6 address, if that may differ from
+        /// `host`.
         let encodedHost: String?
         let target: String
         let isPlain: Bool
@@ -80,15 +81,16 @@ struct WebAddress: Sendable {
 
     private init(_ values: Values) { self.values = values }
 
-    /// Removes the zone of an IPv6 address in brackets, which has a meaning on this machine only: it is not sent (RFC 6874
-    /// §4).
+    /// Removes the zone of an IPv6 address in brackets, which has a meaning on this machine only: it is not
+    /// sent (RFC 6874 §4).
     private static func withoutZone(_ host: String) -> String {
         guard host.hasPrefix("["), let zone = host.firstIndex(of: "%") else { return host }
         return "\(host[..<zone])]"
     }
 
-    /// `target` as it is sent to a proxy: behind the URL's scheme and authority if it is a path (absolute-form, RFC 9112
-    /// §3.2.2), and these alone for `*` (§3.2.4). A target in another form, such as a whole URL, stays as it is.
+    /// `target` as it is sent to a proxy: behind the URL's scheme and authority if it is a path
+    /// (absolute-form, RFC 9112 §3.2.2), and these alone for `*` (§3.2.4). A target in another form, such as
+    /// a whole URL, stays as it is.
     func absoluteForm(_ target: String) -> String {
         let root = "\(isSecure ? "https" : "http")://\(authority)"
         if target == "*" { return root }

@@ -47,8 +47,8 @@ final class LoadedResponse: HTTPURLResponse, @unchecked Sendable {
         self.init(response, fields)
     }
 
-    /// A stored response, which the delegate may have changed (rule UC-54), with the fields of a 304; nil if it
-    /// is not HTTP.
+    /// A stored response, which the delegate may have changed (rule UC-54), with the fields of a 304; nil if
+    /// it is not HTTP.
     convenience init?(
         _ response: URLResponse, confirmedBy head: ResponseHead, receivedAt: Date, length: Int
     ) {

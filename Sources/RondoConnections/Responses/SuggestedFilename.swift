@@ -1,8 +1,8 @@
 internal import RondoCore
 internal import RondoHTTP
 
-/// A name under which a body can be saved (rule UC-26): from Content-Disposition, the URL's last path component,
-/// its host, or "unknown".
+/// A name under which a body can be saved (rule UC-26): from Content-Disposition, the URL's last path
+/// component, its host, or "unknown".
 ///
 /// A name that the server gives is taken as it is, without its harmful characters. A name from another source
 /// gets the extension of the media type if it has none of its own.

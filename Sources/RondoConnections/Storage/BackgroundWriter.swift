@@ -23,14 +23,15 @@ final class BackgroundWriter: Sendable {
     private static let idle: UInt8 = 0
     /// The state in which a thread will make the requested write.
     private static let begun: UInt8 = 1
-    /// The state in which a write is needed that no thread will make: none could be started for it, or the last one failed.
+    /// The state in which a write is needed that no thread will make: none could be started for it, or the
+    /// last one failed.
     private static let stuck: UInt8 = 2
 
     /// - Parameters:
     ///   - name: The name of the thread.
     ///   - delay: Returns the seconds for which requests are gathered. Called before each write.
-    ///   - write: Called by one thread at a time. It takes all that has to be written from the owner, and must be
-    ///     quick if there is nothing. It may request another write, and must not flush.
+    ///   - write: Called by one thread at a time. It takes all that has to be written from the owner, and
+    ///     must be quick if there is nothing. It may request another write, and must not flush.
     init(
         _ name: String, delay: @escaping @Sendable () -> Double, _ write: @escaping @Sendable () -> Void
     ) {
@@ -75,14 +76,14 @@ final class BackgroundWriter: Sendable {
         }
     }
 
-    /// Writes what waits now, and returns when that is done. What is requested meanwhile is left to the thread: other threads
-    /// may request writes all the time.
+    /// Writes what waits now, and returns when that is done. What is requested meanwhile is left to the
+    /// thread: other threads may request writes all the time.
     func flush() {
         turn.withLock { _ in serve() }
     }
 
-    /// Notes that a write has failed, and left what it took with the owner. The next request repeats it, and so does the end of
-    /// the program.
+    /// Notes that a write has failed, and left what it took with the owner. The next request repeats it, and
+    /// so does the end of the program.
     func noteFailure() {
         // A request that has come since leads to another write anyway.
         _ = state.compareExchange(
@@ -97,8 +98,9 @@ final class BackgroundWriter: Sendable {
 
     /// At the end of the program: waits until nothing is being written.
     ///
-    /// - Returns: False if the calling thread is the writing thread, because the owner's code has ended the program, or if
-    ///   the write takes too long: the writing thread may wait for this one, or may not exist in a forked child.
+    /// - Returns: False if the calling thread is the writing thread, because the owner's code has ended the
+    ///   program, or if the write takes too long: the writing thread may wait for this one, or may not exist
+    ///   in a forked child.
     private func waitUntilWritten() -> Bool {
         for _ in 0..<Self.patience {
             let thread = writingThread.load(ordering: .acquiring)
@@ -124,8 +126,8 @@ final class BackgroundWriter: Sendable {
         writingThread.store(0, ordering: .releasing)
     }
 
-    /// All writers of the process. They write what waits, or could not be written before, when the program calls `exit` or
-    /// returns from its main function.
+    /// All writers of the process. They write what waits, or could not be written before, when the program
+    /// calls `exit` or returns from its main function.
     private enum AtExit {
         private struct Reference {
             weak var writer: BackgroundWriter?

@@ -17,8 +17,8 @@ final class Database {
     /// The milliseconds for which a connection waits for one of another process, before it fails with
     /// `SQLITE_BUSY`.
     static let busyTimeout: Int32 = 2_000
-    /// The milliseconds for which a look-up waits for a connection that has locked the file, as the first one does while it
-    /// reads the journal of earlier connections. Look-ups of other loops wait for it meanwhile.
+    /// The milliseconds for which a look-up waits for a connection that has locked the file, as the first one
+    /// does while it reads the journal of earlier connections. Look-ups of other loops wait for it meanwhile.
     static let lookUpTimeout: Int32 = 20
 
     fileprivate let connection: OpaquePointer
@@ -34,8 +34,8 @@ final class Database {
         }
         var made: OpaquePointer?
         // SQLite never creates the file, because it would let every user read it; its journals get the file's
-        // permissions. Look-ups open it for writing too: the first connection reads the journal of earlier ones, and
-        // writes an index of it.
+        // permissions. Look-ups open it for writing too: the first connection reads the journal of earlier
+        // ones, and writes an index of it.
         let code = sqlite3_open_v2(url.path, &made, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nil)
         guard code == SQLITE_OK, let made else {
             let error = DatabaseError(code, made)
@@ -45,8 +45,8 @@ final class Database {
         connection = made
         sqlite3_extended_result_codes(made, 1)
         sqlite3_busy_timeout(made, access == .readWrite ? Self.busyTimeout : Self.lookUpTimeout)
-        // The last connection that is closed would otherwise write the journal back into the file, wait for the
-        // disk, and lock the file meanwhile.
+        // The last connection that is closed would otherwise write the journal back into the file, wait for
+        // the disk, and lock the file meanwhile.
         _ = rondo_sqlite3_keep_journal(made)
     }
 
@@ -75,8 +75,8 @@ final class Database {
         _ url: URL, _ version: Int32, _ schema: String
     ) throws(DatabaseError) -> Database {
         let database = try Database(url, .readWrite)
-        // Nothing has been read yet: the file could not be opened for writing, and was opened for reading alone. If the user
-        // may write it, the cause passes, as a lack of descriptors does.
+        // Nothing has been read yet: the file could not be opened for writing, and was opened for reading
+        // alone. If the user may write it, the cause passes, as a lack of descriptors does.
         if database.isReadOnly(url) { throw DatabaseError(SQLITE_CANTOPEN, nil) }
         // WAL: a process that is killed loses nothing that was committed; only a machine that loses power may
         // lose the last commits. If the file system does not support it, the journal is an ordinary one.

@@ -1,7 +1,7 @@
 internal import RondoCore
 
-/// A file with a value that outlives the process. It is always written as a whole, and only its user may read it.
-/// `PersistedValue` decides when it is written.
+/// A file with a value that outlives the process. It is always written as a whole, and only its user may read
+/// it. `PersistedValue` decides when it is written.
 struct PersistedFile: Sendable {
     let url: URL
     let onFailure: (@Sendable (any Error) -> Void)?
@@ -74,7 +74,8 @@ struct PersistedFile: Sendable {
         do throws(SystemError) {
             do throws(SystemError) {
                 try Self.write(data, to: descriptor)
-                // Without this the new name may be on the disk before the contents, if the machine loses power.
+                // Without this the new name may be on the disk before the contents, if the machine loses
+                // power.
                 _ = try systemCall("fsync") { fsync(descriptor) }
             } catch {
                 close(descriptor)

@@ -30,8 +30,8 @@ final class StandbyThread: Sendable {
     /// - Parameters:
     ///   - name: The name of the thread.
     ///   - start: Starts the thread.
-    ///   - work: Called by the thread after calls of `call(keeping:)`, once for all that were made meanwhile. It returns
-    ///     the seconds after which it is called without such a call; nil for never.
+    ///   - work: Called by the thread after calls of `call(keeping:)`, once for all that were made meanwhile.
+    ///     It returns the seconds after which it is called without such a call; nil for never.
     init(
         _ name: String,
         start: @escaping Start = { name, body throws(SystemError) in

@@ -1,4 +1,5 @@
-/// The last few values that were added. When there is no more room, a new one replaces the one that was added first.
+/// The last few values that were added. When there is no more room, a new one replaces the one that was added
+/// first.
 struct RecentValues<Value>: RandomAccessCollection, MutableCollection {
     private let maximum: Int
     private var values: [Value] = []
@@ -33,7 +34,8 @@ struct RecentValues<Value>: RandomAccessCollection, MutableCollection {
     }
 }
 
-/// The indices of `RecentValues`, the newest first. It refers to no value, so that these may be changed meanwhile.
+/// The indices of `RecentValues`, the newest first. It refers to no value, so that these may be changed
+/// meanwhile.
 struct RecentIndices: Sequence, IteratorProtocol {
     /// The last one that was given.
     fileprivate var index: Int

@@ -5,14 +5,15 @@ internal import struct Synchronization.Atomic
 
 /// Makes malloc return to the system the memory that a burst of loads has left.
 ///
-/// A running load takes four kilobytes. When thousands have ended, nearly all of that is free, but glibc by itself
-/// returns only memory at the end of a heap, so the process stays as large as it was. `malloc_trim(3)` returns every
-/// free page, and takes 1.5 ms for 20 MB: so it is called on the loader's thread, and only after a large burst.
+/// A running load takes four kilobytes. When thousands have ended, nearly all of that is free, but glibc by
+/// itself returns only memory at the end of a heap, so the process stays as large as it was. `malloc_trim(3)`
+/// returns every free page, and takes 1.5 ms for 20 MB: so it is called on the loader's thread, and only
+/// after a large burst.
 final class HeapTrimmer: Sendable {
     static let shared = HeapTrimmer()
 
-    /// The number of connections that must have been parked before the heap is trimmed: after fewer there is hardly any
-    /// memory to return.
+    /// The number of connections that must have been parked before the heap is trimmed: after fewer there is
+    /// hardly any memory to return.
     static let burst = 1_000
 
     /// The least number of seconds between two trims, because trimming a large heap takes long.

@@ -77,8 +77,8 @@ final class NetworkChanges: Sendable {
             _ = close(descriptor)
             return nil
         }
-        // The descriptor is closed only when the source has left the loop: otherwise the loop might watch another
-        // file that has got the same number.
+        // The descriptor is closed only when the source has left the loop: otherwise the loop might watch
+        // another file that has got the same number.
         let source = RunLoop.Source(
             fileDescriptor: descriptor, interest: .read,
             cancel: { _, _ in _ = close(descriptor) }

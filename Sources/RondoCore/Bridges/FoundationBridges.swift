@@ -48,8 +48,9 @@ extension RunLoop {
         }
     }
 
-    /// Polls Foundation's run loop of the same thread while this one runs in one of `modes`, each time in Foundation's mode of
-    /// that name: before each sleep, when Foundation's next timer is due, and every `interval` (rules BR-11 to BR-15).
+    /// Polls Foundation's run loop of the same thread while this one runs in one of `modes`, each time in
+    /// Foundation's mode of that name: before each sleep, when Foundation's next timer is due, and every
+    /// `interval` (rules BR-11 to BR-15).
     ///
     /// Events that this thread itself causes for Foundation's objects are on time; those that other threads
     /// cause (a stream event, a performed block, a timer moved nearer) are at most `interval` late. An idle

@@ -1,8 +1,8 @@
 internal import Logging
 
 extension RunLoop {
-    /// Warns, once for each loop, that a run function got the common name, which is not a mode and cannot be run (rule
-    /// RL-18). Loop's thread only.
+    /// Warns, once for each loop, that a run function got the common name, which is not a mode and cannot be
+    /// run (rule RL-18). Loop's thread only.
     func warnOfRunInCommonModes() {
         guard threadState.noteRunInCommonModes() else { return }
         Log.core.warning(

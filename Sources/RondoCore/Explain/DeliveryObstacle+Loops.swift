@@ -6,7 +6,8 @@ extension RunLoop {
             reason: reason, description: "scheduled in \(mode.shortName); \(sentence)")
     }
 
-    /// The same as a reason and what the loop does: "its loop (thread worker) waits in default: nothing to deliver yet".
+    /// The same as a reason and what the loop does: "its loop (thread worker) waits in default: nothing to
+    /// deliver yet".
     func standing(inMode mode: Mode) -> (reason: DeliveryObstacle.Reason, sentence: String) {
         let (standing, since) = state.withLock { [attention, intake] state -> (LoopStanding, LoopInstant) in
             let emptyRun = state.history.lastEmptyRun
@@ -30,8 +31,8 @@ extension RunLoop {
 extension RunHistory.EmptyRun {
     fileprivate var mode: RunLoop.Mode { RunLoop.Mode(modeName) }
 
-    /// For example "was run in default, found it empty and returned at once". After earlier runs it may have been the last
-    /// look of `run()`, which returns when its mode has become empty.
+    /// For example "was run in default, found it empty and returned at once". After earlier runs it may have
+    /// been the last look of `run()`, which returns when its mode has become empty.
     var description: String {
         earlierRuns == 0
             ? "was run in \(mode.shortName), found it empty and returned at once"

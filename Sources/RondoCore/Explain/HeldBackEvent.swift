@@ -22,7 +22,8 @@ package struct HeldBackEvent: Sendable {
     ///
     /// Events of the running mode are never included, even if their callbacks have to wait for another one.
     ///
-    /// - Parameter members: Gets the members that were looked at, for the caller to release: that may run code of the program.
+    /// - Parameter members: Gets the members that were looked at, for the caller to release: that may run
+    ///   code of the program.
     package static func all(of loop: RunLoop, keeping members: inout [Any]) -> [HeldBackEvent] {
         let now = loop.nowByItsClock
         let waiting = loop.state.withLock { [loop] state in
@@ -98,11 +99,11 @@ package struct HeldBackEvent: Sendable {
 }
 
 extension RunLoop {
-    /// Whether this is the main loop and runs in no common mode, so that it does not drain the main queue. Called under the
-    /// loop's lock.
+    /// Whether this is the main loop and runs in no common mode, so that it does not drain the main queue.
+    /// Called under the loop's lock.
     ///
-    /// False while another loop may be the one that drains the queue: while Foundation's main loop runs, and for an
-    /// embedded loop that was never run.
+    /// False while another loop may be the one that drains the queue: while Foundation's main loop runs, and
+    /// for an embedded loop that was never run.
     func leavesMainQueueWaiting(_ state: borrowing LoopState) -> Bool {
         guard isMain, state.isAlive else { return false }
         if let running = state.activations.last?.mode { return !state.modes[running].isCommon }

@@ -53,7 +53,8 @@ public struct RunLoopEvent: Sendable {
     }
 
     package let detail: Detail
-    /// The instant at which it began, on the machine's monotonic clock even if the loop has another one, in nanoseconds.
+    /// The instant at which it began, on the machine's monotonic clock even if the loop has another one, in
+    /// nanoseconds.
     public let began: Int64
     /// The running mode, or the mode that a request named; nil if there is none.
     public let mode: RunLoop.Mode?

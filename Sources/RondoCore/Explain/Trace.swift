@@ -7,9 +7,9 @@ extension RunLoop {
     /// tests.
     ///
     /// Called on the loop's thread, in the middle of a pass, with no lock held; for a request, on the thread
-    /// that makes it, which may hold the lock of the stream, socket, descriptor or load that makes the request. The
-    /// instrument must not use that object, run a loop or call a function of one, and the loop waits until it
-    /// returns.
+    /// that makes it, which may hold the lock of the stream, socket, descriptor or load that makes the
+    /// request. The instrument must not use that object, run a loop or call a function of one, and the loop
+    /// waits until it returns.
     public protocol Instrument: Sendable {
         func runLoop(_ loop: RunLoop, did event: RunLoopEvent)
     }
@@ -21,7 +21,8 @@ extension RunLoop {
         set { Trace.change { $0.instrument = newValue } }
     }
 
-    /// Has `recorder` receive the events, too, whatever instrument the program sets, until it is removed. Any thread.
+    /// Has `recorder` receive the events, too, whatever instrument the program sets, until it is removed. Any
+    /// thread.
     package static func addRecorder(_ recorder: any Instrument & AnyObject) {
         Trace.change { $0.recorders.append(recorder) }
     }
@@ -31,7 +32,8 @@ extension RunLoop {
     }
 }
 
-/// The functions that make events for the instrument and for recorders; each costs one branch while there are none.
+/// The functions that make events for the instrument and for recorders; each costs one branch while there are
+/// none.
 enum Trace {
     fileprivate struct Listeners: Sendable {
         /// The program's.
@@ -78,7 +80,8 @@ enum Trace {
         return result
     }
 
-    /// Makes an event for a request. Any thread; the caller may hold the lock of a stream or socket, but none of a loop.
+    /// Makes an event for a request. Any thread; the caller may hold the lock of a stream or socket, but none
+    /// of a loop.
     static func request(
         _ loop: RunLoop, _ request: RunLoopEvent.Request, mode: RunLoop.Mode? = nil,
         label: @autoclosure () -> String? = nil, of subject: AnyObject? = nil

@@ -4,15 +4,15 @@ internal import CRondoEv
 /// its own set. Several sources may watch one descriptor, which is in the set once, for the events of all of
 /// them.
 ///
-/// A closed descriptor stays in an epoll set, and is reported, while another descriptor has the same open file; by its number it
-/// can be removed no more (epoll(7)). So the descriptors are in an inner set, which is replaced when it reports one that has
-/// left the mode.
+/// A closed descriptor stays in an epoll set, and is reported, while another descriptor has the same open
+/// file; by its number it can be removed no more (epoll(7)). So the descriptors are in an inner set, which is
+/// replaced when it reports one that has left the mode.
 ///
 /// Loop's thread only.
 final class DescriptorMirror {
     private struct Wanted {
-        /// Comes with the descriptor's events: its number, and above that a count, by which files that had the same number one
-        /// after the other are told apart.
+        /// Comes with the descriptor's events: its number, and above that a count, by which files that had
+        /// the same number one after the other are told apart.
         let tag: UInt64
         var reads = 0
         var writes = 0
@@ -59,7 +59,8 @@ final class DescriptorMirror {
         if change(other, events, by: -1) != nil { mayHaveStrays = true }
     }
 
-    /// - Returns: The kernel's error, if it refuses the change of a descriptor that is, or is to be, in the set.
+    /// - Returns: The kernel's error, if it refuses the change of a descriptor that is, or is to be, in the
+    ///   set.
     @discardableResult
     private func change(_ other: Int32, _ events: Int32, by step: Int) -> SystemError? {
         var counts = wanted[other] ?? Wanted(tag: makeTag(for: other))
@@ -96,13 +97,14 @@ final class DescriptorMirror {
 
     // MARK: The inner set
 
-    /// Replaces the inner set if it reports a descriptor that is not wanted any more. If the kernel has no room for another
-    /// set, the next call tries again.
+    /// Replaces the inner set if it reports a descriptor that is not wanted any more. If the kernel has no
+    /// room for another set, the next call tries again.
     func removeStrays() {
         guard mayHaveStrays, reportsStray, let made = try? Self.makeSet(within: descriptor) else { return }
         let isComplete = wanted.allSatisfy { other, counts in
             if alwaysReady.contains(other) { return true }
-            // Any other error is that of a descriptor which the program has closed too early; its source is told (rule SRC-27).
+            // Any other error is that of a descriptor which the program has closed too early; its source is
+            // told (rule SRC-27).
             return ![ENOMEM, ENOSPC].contains(set(other, counts, in: made)?.code)
         }
         guard isComplete else { return Self.giveUp(made, within: descriptor) }

@@ -3,7 +3,8 @@ struct StartedWatchers {
     /// Indexed by descriptor.
     private var counts: [UInt32] = []
     private var total = 0
-    /// Rondo's own epoll set with the same descriptors, while the mode is embedded in a foreign loop. Set by `ModeLoop`.
+    /// Rondo's own epoll set with the same descriptors, while the mode is embedded in a foreign loop. Set by
+    /// `ModeLoop`.
     var mirror: DescriptorMirror?
 
     var isEmpty: Bool { total == 0 }

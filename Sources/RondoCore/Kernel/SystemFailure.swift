@@ -6,8 +6,8 @@ internal import struct Synchronization.Atomic
 /// Handles failures of system calls that libev considers impossible: without the callback installed here
 /// libev would abort the process.
 ///
-/// It is not called where `epoll_ctl` fails: libev judges that by an assertion, which Debian's build keeps and no option or
-/// callback replaces. `OwnDescriptors.refusal` asks the kernel before, for that reason.
+/// It is not called where `epoll_ctl` fails: libev judges that by an assertion, which Debian's build keeps
+/// and no option or callback replaces. `OwnDescriptors.refusal` asks the kernel before, for that reason.
 ///
 /// libev has one such callback for the process. If the calling thread runs no `ModeLoop`, another user of
 /// libev has made the call, and the process aborts as libev would have it.

@@ -20,18 +20,19 @@ package enum SystemThread {
     ///
     /// - Parameters:
     ///   - name: Shown by debuggers, which see the first 15 bytes.
-    ///   - blocksSignals: Whether the thread leaves signals to the program's threads, as Dispatch's threads do: a
-    ///     signal that the program blocks in its threads, to wait for it, must not find a thread of Rondo's that
-    ///     takes it and ends the process. False for threads that the program asks for, and for that of
-    ///     `RunLoop.loader`, which may call the program: they inherit the mask of the calling thread, as the
-    ///     children do that the program starts there.
+    ///   - blocksSignals: Whether the thread leaves signals to the program's threads, as Dispatch's threads
+    ///     do: a signal that the program blocks in its threads, to wait for it, must not find a thread of
+    ///     Rondo's that takes it and ends the process. False for threads that the program asks for, and for
+    ///     that of `RunLoop.loader`, which may call the program: they inherit the mask of the calling thread,
+    ///     as the children do that the program starts there.
     /// - Throws: `EAGAIN`, as a rule: the number of threads, or memory for them, is used up.
     package static func start(
         name: String, blocksSignals: Bool = true, _ body: @escaping @Sendable () -> Void
     ) throws(SystemError) {
         var before = sigset_t()
         if blocksSignals {
-            // The new thread inherits the mask, so that it takes no signal before its first instruction either.
+            // The new thread inherits the mask, so that it takes no signal before its first instruction
+            // either.
             var blocked = signalsOfTheProgram
             pthread_sigmask(SIG_BLOCK, &blocked, &before)
         }
@@ -64,8 +65,8 @@ package enum SystemThread {
         for number in [SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, SIGPROF] {
             sigdelset(&signals, number)
         }
-        // They stop a job in the background that uses its terminal. A thread that blocks them gets an error instead when
-        // it reads.
+        // They stop a job in the background that uses its terminal. A thread that blocks them gets an error
+        // instead when it reads.
         for number in [SIGTTIN, SIGTTOU] { sigdelset(&signals, number) }
         return signals
     }

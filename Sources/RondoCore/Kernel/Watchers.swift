@@ -3,8 +3,8 @@ internal import CRondoEv
 /// One `ev_io` of a mode, and the mode's data about it.
 ///
 /// Together they take one cache line, so that a ready descriptor among ten thousand costs one access to
-/// memory. A watcher is allocated in a `WatcherTable`; libev keeps the address of `io` while it is started. The mode
-/// changes it (`ModeLoop`, `ReadySet`), through its address.
+/// memory. A watcher is allocated in a `WatcherTable`; libev keeps the address of `io` while it is started.
+/// The mode changes it (`ModeLoop`, `ReadySet`), through its address.
 struct Watcher {
     /// Must come first: libev calls back with its address, which is then also the address of the watcher.
     var io = ev_io()

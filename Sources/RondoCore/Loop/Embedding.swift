@@ -110,7 +110,8 @@ extension RunLoop {
                 return (state.modes[index].timers.nearest, hasMore)
             }
             let hasTimer = loop.threadState.kernel.armTimer(noLaterThan: nearest ?? .never, now: now)
-            // Sources that libev watches no more, because it has just made a new epoll set, are not in the mirror either.
+            // Sources that libev watches no more, because it has just made a new epoll set, are not in the
+            // mirror either.
             if hasMore || !hasTimer || !modeLoop.ready.isEmpty || modeLoop.hasInterrupted
                 || mirror.isAlwaysReady
             {

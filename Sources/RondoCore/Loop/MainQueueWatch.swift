@@ -20,8 +20,8 @@ struct MainQueueWatch {
     var method = Method.none
     /// The queue has work; only ever true in the main loop's common modes.
     private(set) var isReady = false
-    /// Foundation's loop has served one of its own sources, or the main queue, while this loop slept, and no pass has counted
-    /// that yet: the next drain counts for it.
+    /// Foundation's loop has served one of its own sources, or the main queue, while this loop slept, and no
+    /// pass has counted that yet: the next drain counts for it.
     private(set) var owesDrain = false
 
     mutating func oweDrain() { owesDrain = true }

@@ -21,8 +21,8 @@ extension Foundation.RunLoop.Mode {
         }
     }
 
-    /// The mode that has to be run for a member of this one: "in default". Of the common modes only each one can be run (rule
-    /// RL-18).
+    /// The mode that has to be run for a member of this one: "in default". Of the common modes only each one
+    /// can be run (rule RL-18).
     var adviceToRun: String {
         self == .common ? "in one of the common modes, such as default" : "in \(shortName)"
     }

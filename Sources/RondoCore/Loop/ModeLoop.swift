@@ -6,8 +6,8 @@ internal import CRondoEv
 /// thread only.
 ///
 /// If the kernel refuses the mode an epoll set, or to add the loop's own descriptors to it, the loop goes on:
-/// the mode looks at its descriptors by `poll(2)` (`ModeLoop+WithoutEpoll`), and asks the kernel again at each
-/// look.
+/// the mode looks at its descriptors by `poll(2)` (`ModeLoop+WithoutEpoll`), and asks the kernel again at
+/// each look.
 final class ModeLoop {
     /// `unowned`: the kernel owns this object.
     private unowned let kernel: LoopKernel

@@ -22,8 +22,8 @@ extension RunLoop {
         public static let exit = Activity(rawValue: 1 << 7)
         public static let allActivities = Activity(rawValue: 0x0FFF_FFFF)
 
-        /// The names of the stages, separated by blanks: "beforeTimers beforeSources"; "none" without a stage. Bits that
-        /// stand for no stage are written in hexadecimal digits: "entry 0x8".
+        /// The names of the stages, separated by blanks: "beforeTimers beforeSources"; "none" without a
+        /// stage. Bits that stand for no stage are written in hexadecimal digits: "entry 0x8".
         public var description: String {
             let names: [(Activity, String)] = [
                 (.entry, "entry"), (.beforeTimers, "beforeTimers"), (.beforeSources, "beforeSources"),

@@ -2,8 +2,8 @@
 // references replace them.
 
 extension NSObjectProtocol where Self: NSObject {
-    /// Calls `body` with this object once on the calling thread's loop, after `delay` seconds at the earliest,
-    /// while the loop runs in one of `modes` (rules PL-1 to PL-10).
+    /// Calls `body` with this object once on the calling thread's loop, after `delay` seconds at the
+    /// earliest, while the loop runs in one of `modes` (rules PL-1 to PL-10).
     ///
     /// - Parameters:
     ///   - key: Replaces the selector: `cancelPreviousPerformRequests(withTarget:key:)` finds the request by

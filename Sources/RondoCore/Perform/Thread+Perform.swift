@@ -59,8 +59,8 @@ extension Thread {
 }
 
 extension RunLoop {
-    /// Runs `body` on this loop's thread, while the loop runs in one of `modes`, and returns its result (rules
-    /// PL-12 to PL-16).
+    /// Runs `body` on this loop's thread, while the loop runs in one of `modes`, and returns its result
+    /// (rules PL-12 to PL-16).
     ///
     /// The calling thread is blocked meanwhile, and its own loop runs in no mode. On the loop's own thread
     /// `body` runs at once.

@@ -3,8 +3,8 @@
 // Messages wait in the port's queue, in order. While any wait, the port's source is signalled; each time the
 // source is performed, the first message is taken and the delegate is called. One thread handles messages at
 // a time, so that two loops that hold the port keep the order; a run nested in the delegate's method
-// continues with the next message. If a second loop finds a message meanwhile, it has used up the signal; it asks
-// the first loop to signal again, because a nested run there may be waiting for that message.
+// continues with the next message. If a second loop finds a message meanwhile, it has used up the signal; it
+// asks the first loop to signal again, because a nested run there may be waiting for that message.
 
 extension Port {
     /// The number of messages of this process that may wait before further senders are blocked; 64 at first,
@@ -120,7 +120,8 @@ extension Port {
         loop.perform(inModes: modes) { [weak self] in self?.signalOwnLoop() }
     }
 
-    /// On the thread of a loop to which another has left messages. It wakes no loop: this one serves the source now.
+    /// On the thread of a loop to which another has left messages. It wakes no loop: this one serves the
+    /// source now.
     private func signalOwnLoop() {
         let source = state.withLock { state -> RunLoop.Source? in
             state.handler.endAsking()

@@ -68,7 +68,8 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
-    /// Takes the port out of every mode of every loop, for ever, and drops the messages that wait. Any thread.
+    /// Takes the port out of every mode of every loop, for ever, and drops the messages that wait. Any
+    /// thread.
     open func invalidate() {
         // Released with no lock held: a message may hold the last reference to a port.
         let dropped = state.withLock { state -> [PortContent]? in

@@ -103,10 +103,10 @@ final class BlockIntake: Sendable {
 
     /// Waits for less than a microsecond, before the loop looks for blocks again.
     ///
-    /// Where several have come at once, a thread performs one after the other, and a loop that looks at once gets them one
-    /// or two at a time: each look takes the intake out of the cache of that thread's processor. Worth three quarters
-    /// of the time of W2's million blocks, and of their CPU time. (Between processors that exchange memory four times as
-    /// slowly it makes no difference.)
+    /// Where several have come at once, a thread performs one after the other, and a loop that looks at once
+    /// gets them one or two at a time: each look takes the intake out of the cache of that thread's
+    /// processor. Worth three quarters of the time of W2's million blocks, and of their CPU time. (Between
+    /// processors that exchange memory four times as slowly it makes no difference.)
     func pauseForMoreBlocks() {
         for _ in 0..<16 { rondo_pause() }
     }

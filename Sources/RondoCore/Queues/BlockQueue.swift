@@ -44,8 +44,8 @@ struct BlockQueue {
 
     /// Moves everything in this queue and `common` to the end of `taken`, in order.
     ///
-    /// - Returns: The queues of the shared blocks among them, for the caller to call `removeTaken()` of each. Once for all
-    ///   blocks: under the loop's lock, the time must not grow by their square.
+    /// - Returns: The queues of the shared blocks among them, for the caller to call `removeTaken()` of each.
+    ///   Once for all blocks: under the loop's lock, the time must not grow by their square.
     mutating func takeAll(
         with common: inout BlockQueue, into taken: inout PerformedBlocks
     ) -> Set<BlockQueueName> {

@@ -52,8 +52,8 @@ enum MainQueue {
 
     /// Whether the queue has work that only the main thread can do. Any thread.
     ///
-    /// After `dispatchMain` other threads do the work. libdispatch has closed the eventfd then, whose number may stand for
-    /// another file, and returns a handle that is none; it never makes another one.
+    /// After `dispatchMain` other threads do the work. libdispatch has closed the eventfd then, whose number
+    /// may stand for another file, and returns a handle that is none; it never makes another one.
     static var waitsForMainThread: Bool {
         guard let descriptor, hasInput(descriptor) else { return false }
         return _dispatch_get_main_queue_handle_4CF() == descriptor

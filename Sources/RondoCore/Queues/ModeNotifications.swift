@@ -1,5 +1,5 @@
-/// The notifications of `NotificationQueue` that one mode of a loop posts: at the end of a pass and of a run, or before the
-/// loop sleeps. Loop's thread only.
+/// The notifications of `NotificationQueue` that one mode of a loop posts: at the end of a pass and of a run,
+/// or before the loop sleeps. Loop's thread only.
 struct ModeNotifications {
     let loop: RunLoop
     /// The index of the mode.

@@ -10,8 +10,8 @@ final class QueuedNotifications: @unchecked Sendable {
         case whenIdle
     }
 
-    /// `@unchecked Sendable`: an entry goes to the thread of its loop and is posted or released there. A program
-    /// that enqueues from another thread hands the notification over (rule NQ-20).
+    /// `@unchecked Sendable`: an entry goes to the thread of its loop and is posted or released there. A
+    /// program that enqueues from another thread hands the notification over (rule NQ-20).
     struct Entry: @unchecked Sendable {
         /// Entries are numbered in the order in which they were enqueued, over both lists.
         fileprivate(set) var number: UInt64 = 0
@@ -81,8 +81,8 @@ final class QueuedNotifications: @unchecked Sendable {
         asap.removeAll(where: matches) + whenIdle.removeAll(where: matches)
     }
 
-    /// Removes the entries of `queue` that have the name of `notification`, its sender, or both, as is asked, from both lists.
-    /// The caller releases them after the lock.
+    /// Removes the entries of `queue` that have the name of `notification`, its sender, or both, as is asked,
+    /// from both lists. The caller releases them after the lock.
     func removeAll(
         of queue: ObjectIdentifier, like notification: Notification, inName: Bool, inSender: Bool
     ) -> [Entry] {
@@ -119,8 +119,8 @@ private enum CoalescingKey: Hashable {
     /// Senders are compared by identity; nil is the same as nil.
     case sender(ObjectIdentifier?, in: ObjectIdentifier)
 
-    /// - Returns: Both keys of `notification`; no key of the sender if it is a value, which has no identity and is never the
-    ///   same as another one.
+    /// - Returns: Both keys of `notification`; no key of the sender if it is a value, which has no identity
+    ///   and is never the same as another one.
     static func all(
         of notification: Notification, in queue: ObjectIdentifier
     ) -> (name: CoalescingKey, sender: CoalescingKey?) {
@@ -132,7 +132,8 @@ private enum CoalescingKey: Hashable {
 }
 
 extension QueuedNotifications.Entry {
-    /// Whether this has the name of `other` and the same sender, which has an identity. Both are of the same queue.
+    /// Whether this has the name of `other` and the same sender, which has an identity. Both are of the same
+    /// queue.
     func isSame(as other: Notification) -> Bool {
         let (own, others) = (
             CoalescingKey.all(of: notification, in: queue), CoalescingKey.all(of: other, in: queue)
@@ -159,7 +160,8 @@ private struct NotificationList {
     private var filled = 0
     /// The number of entries that name each mode, so that a pass finds its own without looking at the others.
     private(set) var counts: [String: Int] = [:]
-    /// The numbers of the entries with each key, so that coalescing finds its own without looking at the others.
+    /// The numbers of the entries with each key, so that coalescing finds its own without looking at the
+    /// others.
     private var numbersByKey: [CoalescingKey: Set<UInt64>] = [:]
 
     private(set) var lookedAt = 0
@@ -215,8 +217,8 @@ private struct NotificationList {
         return removed
     }
 
-    /// The numbers of the entries that have all of `keys`, in order. An array of their own, so that no set of numbers is
-    /// copied when one of them is removed from it.
+    /// The numbers of the entries that have all of `keys`, in order. An array of their own, so that no set of
+    /// numbers is copied when one of them is removed from it.
     private mutating func numbers(with keys: [CoalescingKey]) -> [UInt64] {
         guard filled > 0 else { return [] }
         // The rarest key first: only its entries are looked at.

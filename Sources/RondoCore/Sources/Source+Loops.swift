@@ -40,8 +40,9 @@ extension RunLoop {
 
     /// Does the same for an owner that keeps its modes by name.
     ///
-    /// - Parameter remaining: The names that are left. The source stays in the modes of this loop that they stand for: it is in
-    ///   a mode once, even if the owner has scheduled it there by name and under `.common`.
+    /// - Parameter remaining: The names that are left. The source stays in the modes of this loop that they
+    ///   stand for: it is in a mode once, even if the owner has scheduled it there by name and under
+    ///   `.common`.
     package func remove(_ source: Source, forMode mode: Mode, keeping remaining: [LoopMode]) {
         let kept = remaining.filter { $0.loop === self }.flatMap { modes(named: $0.mode) }
         if mode.namesCommonModes {

@@ -8,9 +8,9 @@ extension RunLoop {
     /// A *signalled* source (version 0 of `CFRunLoopSource`) is served after `signal()`, in the next pass of
     /// a mode that holds it; `signal()` wakes no loop. A *descriptor* source (version 1) is served when its
     /// file descriptor can be read or written. Either may be in several modes and several loops; the first of
-    /// them that finds it ready serves it. Its loops retain it until it is removed or invalidated. A loop that
-    /// has watched the descriptor retains the source after that, too, until the mode runs again or the thread
-    /// ends; `invalidate()` releases the callback at once.
+    /// them that finds it ready serves it. Its loops retain it until it is removed or invalidated. A loop
+    /// that has watched the descriptor retains the source after that, too, until the mode runs again or the
+    /// thread ends; `invalidate()` releases the callback at once.
     public final class Source: Sendable {
         /// The events that a descriptor source waits for, or was found ready for.
         public struct Interest: OptionSet, Hashable, Sendable {
@@ -122,10 +122,11 @@ extension RunLoop {
         /// The errno of `error`; nil if there is no error.
         package var refusalCode: Int32? { state.withLock { $0.details?.error?.code } }
 
-        /// Whether the descriptor may be closed after the source has become invalid by itself; nil if it has not.
+        /// Whether the descriptor may be closed after the source has become invalid by itself; nil if it has
+        /// not.
         ///
-        /// After `EBADF` the number may belong to an epoll set or an eventfd of a run loop, and must not be closed. Its inode
-        /// does not tell: all of these share one.
+        /// After `EBADF` the number may belong to an epoll set or an eventfd of a run loop, and must not be
+        /// closed. Its inode does not tell: all of these share one.
         package var mayCloseAfterRefusal: Bool? { refusalCode.map { $0 != EBADF } }
 
         /// The events that a descriptor source waits for. If the set is empty, the source stays in its modes
@@ -135,7 +136,8 @@ extension RunLoop {
             set { for loop in changeInterest(to: newValue) { loop.wakeUp() } }
         }
 
-        /// Sets `interest` and wakes no loop, for a caller that holds a lock: a wake-up is shown to the program's instrument.
+        /// Sets `interest` and wakes no loop, for a caller that holds a lock: a wake-up is shown to the
+        /// program's instrument.
         ///
         /// - Returns: The loops that the caller must wake up, with no lock held.
         package func changeInterest(to new: Interest) -> [RunLoop] {

@@ -36,8 +36,8 @@ extension RunLoop.Source {
             }
         }
 
-        /// Signalled sources of one pass are performed in increasing order (rule SRC-6). Not part of the behaviour: it is
-        /// read for each signal, and an existential would take longer.
+        /// Signalled sources of one pass are performed in increasing order (rule SRC-6). Not part of the
+        /// behaviour: it is read for each signal, and an existential would take longer.
         var order: Int {
             switch self {
             case .signalled(let kind): kind.order

@@ -1,7 +1,7 @@
 extension RunLoop.Source {
-    /// The modes of loops that hold a source, or of the loop that holds an observer, in the order of addition. Nearly
-    /// every source is in one mode of one loop, so the first membership is stored without an array, which would be half
-    /// as large as the source itself.
+    /// The modes of loops that hold a source, or of the loop that holds an observer, in the order of
+    /// addition. Nearly every source is in one mode of one loop, so the first membership is stored without an
+    /// array, which would be half as large as the source itself.
     struct Memberships {
         private var first: LoopMode?
         private var others: [LoopMode] = []

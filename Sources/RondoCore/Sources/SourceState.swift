@@ -2,16 +2,17 @@ extension RunLoop.Source {
     /// The state behind the source's lock. Not copyable, so that reading a part of it does not copy the
     /// whole.
     struct State: ~Copyable {
-        // Changed by `Source` and `+Loops`, because a signal, an entry and an invalidation change modes in the same step, with the
-        // lock of each mode's loop. The small fields stand together and leave no gaps, since most connections have a source.
+        // Changed by `Source` and `+Loops`, because a signal, an entry and an invalidation change modes in
+        // the same step, with the lock of each mode's loop. The small fields stand together and leave no
+        // gaps, since most connections have a source.
         var isValid = true
         /// The thread of the loop that last held the source has ended.
         var threadHasEnded = false
         /// A signal waits to be served.
         var isSignalled = false
         var interest: Interest = []
-        /// The number of the last signal, counted over all sources; 0 before the first. By it the modes find the source
-        /// among those that are signalled.
+        /// The number of the last signal, counted over all sources; 0 before the first. By it the modes find
+        /// the source among those that are signalled.
         var lastSignal: UInt64 = 0
         var memberships = Memberships()
         var perform: Callback?

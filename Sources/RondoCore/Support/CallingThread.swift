@@ -1,5 +1,6 @@
-/// The thread that makes the callbacks of one object: one thread at a time, which may nest them, since a callback may run its
-/// loop again. Another thread leaves the callbacks that it finds to the loop of this one.
+/// The thread that makes the callbacks of one object: one thread at a time, which may nest them, since a
+/// callback may run its loop again. Another thread leaves the callbacks that it finds to the loop of this
+/// one.
 package struct CallingThread: Sendable {
     /// Meaningful while `depth` is not 0.
     private var thread = pthread_t()
@@ -30,13 +31,14 @@ package struct CallingThread: Sendable {
 
     /// Leaves callbacks to the thread that makes some now.
     ///
-    /// - Returns: Its loop, which the caller tells, since a nested run may be waiting there for them; nil if that was done
-    ///   already.
+    /// - Returns: Its loop, which the caller tells, since a nested run may be waiting there for them; nil if
+    ///   that was done already.
     package mutating func ask() -> RunLoop? {
         defer { isAsked = true }
         return isAsked ? nil : loop
     }
 
-    /// Records that the loop to which callbacks were left knows of them, or has no mode in which it could make them.
+    /// Records that the loop to which callbacks were left knows of them, or has no mode in which it could
+    /// make them.
     package mutating func endAsking() { isAsked = false }
 }

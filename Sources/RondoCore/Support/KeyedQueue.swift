@@ -1,13 +1,13 @@
-/// A queue in the order of its elements' keys. Nearly every key is larger than all before, so that its element is
-/// appended.
+/// A queue in the order of its elements' keys. Nearly every key is larger than all before, so that its
+/// element is appended.
 ///
-/// The first element leaves in constant time. Any other is found by its key and leaves in a time that grows by the
-/// logarithm of their number: thousands of writes or loads may wait, and be cancelled one by one.
+/// The first element leaves in constant time. Any other is found by its key and leaves in a time that grows
+/// by the logarithm of their number: thousands of writes or loads may wait, and be cancelled one by one.
 ///
 /// `@inlinable`: otherwise other modules would call the functions with descriptions of the types.
 package struct KeyedQueue<Key: Comparable, Element> {
-    /// The elements in the order of their keys, from `head` on; nil in the place of one that has left. The first and the last
-    /// of them are never nil.
+    /// The elements in the order of their keys, from `head` on; nil in the place of one that has left. The
+    /// first and the last of them are never nil.
     @usableFromInline var places: [(key: Key, element: Element?)]
     @usableFromInline var head: Int
     @usableFromInline var filled: Int

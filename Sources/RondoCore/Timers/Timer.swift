@@ -3,10 +3,10 @@ internal import RondoMutex
 /// Calls a block once at a date, or repeatedly on a grid of dates, on the thread of the run loop to which it
 /// was added, while that loop runs in a mode in which it was added.
 ///
-/// Never early; late only as long as the loop is busy or in another mode, and by what it takes to end a sleep,
-/// which lasts 50 µs at least. Lateness does not add up (rules TM-1 to TM-6). Times are kept on the monotonic
-/// clock: setting the wall clock moves nothing. Retained by its loop until it is invalidated. The counterpart
-/// of `NSTimer` and `CFRunLoopTimer`.
+/// Never early; late only as long as the loop is busy or in another mode, and by what it takes to end a
+/// sleep, which lasts 50 µs at least. Lateness does not add up (rules TM-1 to TM-6). Times are kept on the
+/// monotonic clock: setting the wall clock moves nothing. Retained by its loop until it is invalidated. The
+/// counterpart of `NSTimer` and `CFRunLoopTimer`.
 ///
 /// The block is `@Sendable`, since a timer can be handed to the loop of another thread. So the compiler
 /// rejects a block that changes a variable (`count += 1`) until the program states what guards the variable.
@@ -31,10 +31,10 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
     //     loopOrDetails, block               the lock in `marks`; `TimerState` changes them, which exists while it is held
     //     registrationBits, registrationWord while a loop holds the timer: the lock of that loop; otherwise that in `marks`
     //
-    // Take the lock in `marks` first: it says which loop holds the timer. Code that found the timer in a loop's heap knows,
-    // and takes the loop's alone. The registration is here, and not in a table of the loop, so that removing a timer
-    // needs no look-up. All fields side by side and in this order leave no gaps: 56 bytes instead of 72, and a million
-    // timers (W1) take 147.9 MiB instead of 162.8.
+    // Take the lock in `marks` first: it says which loop holds the timer. Code that found the timer in a
+    // loop's heap knows, and takes the loop's alone. The registration is here, and not in a table of the
+    // loop, so that removing a timer needs no look-up. All fields side by side and in this order leave no
+    // gaps: 56 bytes instead of 72, and a million timers (W1) take 147.9 MiB instead of 162.8.
 
     let marks = Mutex(TimerState.Marks.isValid)
     nonisolated(unsafe) private var registrationBits: UInt16

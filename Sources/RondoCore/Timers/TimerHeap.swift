@@ -48,8 +48,8 @@ final class TimerHeap<Member: TimerHeapMember> {
 
     private let mode: Int
     // `@exclusivity(unchecked)` for `nodes` and `due`: they are used under the loop's lock, and neither is
-    // handed out while it changes. With the checks bench-guard's timer.scheduled takes 25 % more instructions,
-    // and timer.fired 19 %.
+    // handed out while it changes. With the checks bench-guard's timer.scheduled takes 25 % more
+    // instructions, and timer.fired 19 %.
     /// A heap in which each node has four children.
     @exclusivity(unchecked) private var nodes = TimerNodes<Member>()
     /// The timers that were found due, from `nextDue` on those that have not fired yet.
@@ -320,8 +320,8 @@ final class TimerHeap<Member: TimerHeapMember> {
         while true {
             let firstChild = 4 * index + 1
             guard firstChild < count else { break }
-            // Which child is nearest is known once they have come from memory; the children of all four come meanwhile:
-            // 5 % of the CPU time of W1's million timers.
+            // Which child is nearest is known once they have come from memory; the children of all four come
+            // meanwhile: 5 % of the CPU time of W1's million timers.
             let grandchildren = UnsafeRawPointer(heap + (4 * firstChild + 1))
             for line in 0..<4 { rondo_prefetch(grandchildren + 64 * line) }
             var best = firstChild

@@ -62,8 +62,8 @@ struct TimerState: ~Copyable {
         nonmutating set { unretainedLoop = newValue.map { .passUnretained($0) } }
     }
 
-    /// Calls `body` with the loop, without reference counting: with it bench-guard's timer.cancelled takes 6 % more
-    /// instructions.
+    /// Calls `body` with the loop, without reference counting: with it bench-guard's timer.cancelled takes
+    /// 6 % more instructions.
     func withLoop(_ body: (RunLoop) -> Void) { unretainedLoop?._withUnsafeGuaranteedRef(body) }
 
     func isHeld(by loop: RunLoop) -> Bool {

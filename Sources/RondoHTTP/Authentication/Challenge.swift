@@ -11,8 +11,8 @@ package struct Challenge: Sendable, Equatable {
     package struct Parameter: Sendable, Equatable {
         /// As the server spelled it; compared without regard to case.
         package var name: String
-        /// The value without quotes and their backslashes, in the bytes that came: the answer of Digest has to repeat them,
-        /// also if they are not UTF-8.
+        /// The value without quotes and their backslashes, in the bytes that came: the answer of Digest has
+        /// to repeat them, also if they are not UTF-8.
         package var bytes: [UInt8]
         /// The value as text.
         package var value: String { bytes.withUnsafeBufferPointer { HeaderFields.text($0) } }

@@ -10,7 +10,8 @@ package struct CacheEntry: Sendable, Equatable {
     package var requestedAt: Date
     package var receivedAt: Date
     /// The request's values of the fields that Vary names: by lower-case name; nil for a field that the
-    /// request did not have. Of a password or a cookie it has a hash, because entries are written to the disk.
+    /// request did not have. Of a password or a cookie it has a hash, because entries are written to the
+    /// disk.
     package var selecting: [String: String?]
 
     package init(
@@ -32,7 +33,8 @@ package struct CacheEntry: Sendable, Equatable {
             receivedAt: receivedAt, selecting: Self.selecting(fields, request))
     }
 
-    /// The fields of a response without those that apply to one connection only, and without a tag that cannot be sent back.
+    /// The fields of a response without those that apply to one connection only, and without a tag that
+    /// cannot be sent back.
     package static func storedFields(of response: ResponseHead) -> HeaderFields {
         var fields = response.fields
         for name in hopByHop(fields) { fields.remove(name) }
@@ -128,8 +130,8 @@ package struct CacheEntry: Sendable, Equatable {
         }
     }
 
-    /// A text that tells one secret from another without containing it. If OpenSSL cannot make a hash, the text is
-    /// equal to no other, so that no request selects the response.
+    /// A text that tells one secret from another without containing it. If OpenSSL cannot make a hash, the
+    /// text is equal to no other, so that no request selects the response.
     private static func hidden(_ secret: String) -> String {
         DigestHash.sha256.hexadecimal(of: secret) ?? UUID().uuidString
     }
@@ -167,8 +169,9 @@ package struct CacheEntry: Sendable, Equatable {
 
     /// The entry as updated by a 304 (§3.2 and §4.3.4).
     ///
-    /// - Parameter request: The fields of the request that the 304 answers: its Vary, which replaces the entry's, may
-    ///   name others than that. Nil if they are not known; the entry then keeps the values that it has.
+    /// - Parameter request: The fields of the request that the 304 answers: its Vary, which replaces the
+    ///   entry's, may name others than that. Nil if they are not known; the entry then keeps the values that
+    ///   it has.
     /// - Returns: Nil if the 304 is about another response: it names another entity tag.
     package func freshened(
         by response: ResponseHead, to request: HeaderFields? = nil, requestedAt: Date, receivedAt: Date

@@ -151,17 +151,19 @@ package enum CacheRules {
         ).lifetime > 0
     }
 
-    /// Whether a response to GET says what the URL has now, or that it has nothing any more: then an older response
-    /// must not answer later requests, even if this one is not stored. A 206 is a part, and an error may pass.
+    /// Whether a response to GET says what the URL has now, or that it has nothing any more: then an older
+    /// response must not answer later requests, even if this one is not stored. A 206 is a part, and an error
+    /// may pass.
     package static func outdates(_ response: ResponseHead) -> Bool {
         200..<300 ~= response.status && response.status != 206 || [404, 410].contains(response.status)
     }
 
-    /// Whether a response to HEAD, with status 200, shows that a response to GET is not what the server has now
-    /// (§4.3.5).
+    /// Whether a response to HEAD, with status 200, shows that a response to GET is not what the server has
+    /// now (§4.3.5).
     ///
-    /// Servers that compress responses to GET only send a weak tag with those, and a strong one and the length of the whole
-    /// content with HEAD. So tags are compared weakly (RFC 9110 §8.8.3.2), and lengths only of the same coding.
+    /// Servers that compress responses to GET only send a weak tag with those, and a strong one and the
+    /// length of the whole content with HEAD. So tags are compared weakly (RFC 9110 §8.8.3.2), and lengths
+    /// only of the same coding.
     package static func outdates(_ entry: CacheEntry, byHead response: ResponseHead) -> Bool {
         func differs(_ name: String) -> Bool {
             guard let old = entry.fields[name], let new = response.fields[name] else { return false }

@@ -10,7 +10,8 @@ package enum CookieRules {
     /// least, Chromium keeps 180.
     package static let maximumPerDomain = 180
 
-    /// The most cookies in all; beyond that `CookieTable` removes some. RFC 6265 §6.1 asks for 3,000 at least.
+    /// The most cookies in all; beyond that `CookieTable` removes some. RFC 6265 §6.1 asks for 3,000 at
+    /// least.
     package static let maximumCount = 3_300
 
     // MARK: Receiving

@@ -8,8 +8,8 @@ package struct CookieTable: Sendable {
     private var domains: [String: [Cookie.Key: Cookie]] = [:]
     /// The keys of secure cookies, which a cookie of plain HTTP must not hide, by name.
     private var secure: [String: Set<Cookie.Key>] = [:]
-    /// The cookies in the order in which their values were set: `coming[head...]`. Those removed or set again since are
-    /// skipped.
+    /// The cookies in the order in which their values were set: `coming[head...]`. Those removed or set again
+    /// since are skipped.
     private var coming: [(key: Cookie.Key, updatedAt: Date)] = []
     private var head = 0
     /// No cookie expires before this date.
@@ -81,9 +81,10 @@ package struct CookieTable: Sendable {
     package static let maximumComparisons = 20_000
 
     /// Stores the cookies that one response sets, and makes room (§5.7): a domain with too many cookies loses
-    /// its expired ones, then those that are not secure, then others, of each those first whose values were set longest
-    /// ago; the whole table its expired ones and then those that were set longest ago. A cookie that is in use is set
-    /// again now and then: to note each request that sends it, as the RFC does, would make requests dearer.
+    /// its expired ones, then those that are not secure, then others, of each those first whose values were
+    /// set longest ago; the whole table its expired ones and then those that were set longest ago. A cookie
+    /// that is in use is set again now and then: to note each request that sends it, as the RFC does, would
+    /// make requests dearer.
     ///
     /// - Returns: The keys whose cookies have changed or been removed.
     package mutating func receive(_ cookies: [Cookie], from origin: CookieOrigin, now: Date) -> [Cookie.Key] {

@@ -24,8 +24,8 @@ package struct PublicSuffixes: Sendable {
         return list
     }
 
-    /// - Parameter domain: In lower case, ASCII. A dot at its end, as in `co.uk.`, makes no difference: the list has
-    ///   no names with one, and would take that for a name below the suffix `uk`.
+    /// - Parameter domain: In lower case, ASCII. A dot at its end, as in `co.uk.`, makes no difference: the
+    ///   list has no names with one, and would take that for a name below the suffix `uk`.
     package func contains(_ domain: String) -> Bool {
         let name = domain.utf8.last == UInt8(ascii: ".") ? String(domain.dropLast()) : domain
         if !name.utf8.contains(UInt8(ascii: ".")) { return true }

@@ -23,8 +23,9 @@ package struct SetCookie: Sendable, Equatable {
     /// The most bytes of an attribute's value; a longer attribute is ignored (§5.6).
     package static let maximumAttributeSize = 1024
 
-    /// The values of the Set-Cookie fields among `fields`, but for those whose cookie has a name or value that is not UTF-8:
-    /// cookies are kept as text, and the server would get other bytes back. Of an attribute the server gets none.
+    /// The values of the Set-Cookie fields among `fields`, but for those whose cookie has a name or value
+    /// that is not UTF-8: cookies are kept as text, and the server would get other bytes back. Of an
+    /// attribute the server gets none.
     package static func values(in fields: HeaderFields) -> [String] {
         var values: [String] = []
         fields.forEachValue(of: "Set-Cookie") { value in

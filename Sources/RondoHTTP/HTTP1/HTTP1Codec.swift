@@ -1,6 +1,6 @@
 // The client's side of one HTTP/1.1 connection: turns requests into bytes, and received bytes into events. It
-// has no socket and no clock; the end of the connection is an input like any other. Received bytes are read in
-// place, and pieces of the body reported as ranges of them, so no byte of a body is copied or stored.
+// has no socket and no clock; the end of the connection is an input like any other. Received bytes are read
+// in place, and pieces of the body reported as ranges of them, so no byte of a body is copied or stored.
 
 /// An event on a connection.
 package enum HTTP1Event: Sendable, Equatable {
@@ -44,7 +44,8 @@ package struct HTTP1Codec: Sendable {
 
     package init(limits: HTTP1Limits = HTTP1Limits()) { reader = HTTP1Reader(limits: limits) }
 
-    /// The recent heads of a connection: of the request that it has written last, and of the response that it has read last.
+    /// The recent heads of a connection: of the request that it has written last, and of the response that it
+    /// has read last.
     package struct RecentHeadPair: Sendable {
         fileprivate var written = RecentRequestHead()
         fileprivate var read = RecentResponseHead()
@@ -128,8 +129,8 @@ package struct HTTP1Codec: Sendable {
         reader.expectHead()
     }
 
-    /// The bytes to write before and after a piece of the body of `count` bytes, which the caller writes itself,
-    /// without a copy. Both are empty unless the body is chunked.
+    /// The bytes to write before and after a piece of the body of `count` bytes, which the caller writes
+    /// itself, without a copy. Both are empty unless the body is chunked.
     package mutating func frame(
         bodyOf count: Int
     ) throws(HTTP1Error) -> (prefix: [UInt8], suffix: [UInt8]) {
@@ -245,8 +246,8 @@ package struct HTTP1Codec: Sendable {
     }
 
     /// The body framing and persistence derived from the last final head. If the reader returns the same head
-    /// again (`RecentResponseHead`), they are not derived again, for which bench-guard's http.request would take
-    /// nearly 3 % more instructions.
+    /// again (`RecentResponseHead`), they are not derived again, for which bench-guard's http.request would
+    /// take nearly 3 % more instructions.
     fileprivate final class KnownHead: Sendable {
         let head: ResponseHead
         let answered: RequestFacts

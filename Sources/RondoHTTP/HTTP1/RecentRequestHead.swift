@@ -1,6 +1,6 @@
-/// The head of the last request without a body that a connection has written, and its bytes. An equal head need not be
-/// made into bytes again: a program that repeats a request sends the same one. Without this bench-guard's http.request
-/// takes some 10 % more instructions.
+/// The head of the last request without a body that a connection has written, and its bytes. An equal head
+/// need not be made into bytes again: a program that repeats a request sends the same one. Without this
+/// bench-guard's http.request takes some 10 % more instructions.
 ///
 /// Only a head with fields that were checked in advance (`HeaderFields.check()`) is remembered. Many requests
 /// share such fields: for example those that a request gets without any doing of the program's.

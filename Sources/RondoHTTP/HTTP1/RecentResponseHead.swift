@@ -1,8 +1,8 @@
 internal import Glibc
 
-/// The head of the last response that a connection has read, and its bytes. A head of the same bytes need not be parsed
-/// again: a server that gets the same request again sends the same one as long as its clock shows the same second.
-/// Without this bench-guard's http.request takes some 20 % more instructions.
+/// The head of the last response that a connection has read, and its bytes. A head of the same bytes need not
+/// be parsed again: a server that gets the same request again sends the same one as long as its clock shows
+/// the same second. Without this bench-guard's http.request takes some 20 % more instructions.
 ///
 /// It is one reference, which connections that have read the same head can share.
 struct RecentResponseHead: Sendable {

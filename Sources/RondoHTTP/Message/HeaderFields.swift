@@ -27,8 +27,8 @@ package struct HeaderFields: Sendable {
     /// through `own`, which makes a copy first unless this value is its only holder.
     ///
     /// `@exclusivity(unchecked)`: for the same reason no access overlaps with a change. A small GET makes ten
-    /// accesses; with their checks, and that of `LoadAnswers.cache`, bench-guard's http.request takes up to 4 % more
-    /// instructions.
+    /// accesses; with their checks, and that of `LoadAnswers.cache`, bench-guard's http.request takes up to
+    /// 4 % more instructions.
     private final class Storage: @unchecked Sendable {
         @exclusivity(unchecked) var bytes: [UInt8] = []
         @exclusivity(unchecked) var entries: [Entry] = []
@@ -414,8 +414,8 @@ package struct HeaderFields: Sendable {
         return union < 0x80
     }
 
-    /// The value of a field that has a URI or a relative reference. A URI stands for bytes (RFC 3986 §2.1): where the value
-    /// is not UTF-8, those beyond ASCII are percent-encoded as they are.
+    /// The value of a field that has a URI or a relative reference. A URI stands for bytes (RFC 3986 §2.1):
+    /// where the value is not UTF-8, those beyond ASCII are percent-encoded as they are.
     package static func reference(_ value: UnsafeBufferPointer<UInt8>) -> String {
         String(validating: value, as: UTF8.self)
             ?? value.map {

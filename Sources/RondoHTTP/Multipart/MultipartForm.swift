@@ -125,7 +125,8 @@ package struct MultipartForm: Sendable, Equatable {
     }
 }
 
-/// A form as `application/x-www-form-urlencoded`, by the WHATWG's URL standard (§5.2): in UTF-8, spaces as `+`.
+/// A form as `application/x-www-form-urlencoded`, by the WHATWG's URL standard (§5.2): in UTF-8, spaces as
+/// `+`.
 package enum URLEncodedForm {
     package static let contentType = "application/x-www-form-urlencoded"
 

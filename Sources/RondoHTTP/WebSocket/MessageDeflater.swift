@@ -65,7 +65,8 @@ struct MessageDeflater: ~Copyable {
         return output
     }
 
-    /// Begins anew: no later message refers to one before it, which a receiver that keeps its context can read, too.
+    /// Begins anew: no later message refers to one before it, which a receiver that keeps its context can
+    /// read, too.
     mutating func reset() { deflateReset(stream) }
 }
 

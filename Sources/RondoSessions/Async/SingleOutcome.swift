@@ -1,10 +1,10 @@
 internal import RondoMutex
 
-/// The outcome that a completion handler gets, for the one async function that waits for it. The first outcome
-/// counts.
+/// The outcome that a completion handler gets, for the one async function that waits for it. The first
+/// outcome counts.
 ///
-/// It is nil if the handler is released without a call, as it is when the thread of the session's run loop has
-/// ended. No continuation is resumed while the lock is held (rule US-82).
+/// It is nil if the handler is released without a call, as it is when the thread of the session's run loop
+/// has ended. No continuation is resumed while the lock is held (rule US-82).
 final class SingleOutcome<Value: Sendable>: Sendable {
     private enum State {
         /// The function does not wait yet, and there is no outcome.

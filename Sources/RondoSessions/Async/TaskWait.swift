@@ -52,7 +52,8 @@ extension TaskWait where Value == (URL, URLResponse) {
                 sender.send(.failure(URLErrors.urlError(error, url: url)))
                 return
             }
-            // Not the name of a partial file, which may be removed later (rule US-64): this one is the program's.
+            // Not the name of a partial file, which may be removed later (rule US-64): this one is the
+            // program's.
             let name = "rondo-file-\(UUID().uuidString)"
             let kept = file.deletingLastPathComponent().appendingPathComponent(name)
             if rename(file.path, kept.path) == 0 {

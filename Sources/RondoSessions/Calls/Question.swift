@@ -74,10 +74,11 @@ struct Question<Value: Sendable>: Sendable {
         }
     }
 
-    /// Admits a call of a delegate after `ask` has returned. If the task was suspended since, `delegates` are asked when it is
-    /// resumed (rule US-30).
+    /// Admits a call of a delegate after `ask` has returned. If the task was suspended since, `delegates` are
+    /// asked when it is resumed (rule US-30).
     ///
-    /// - Returns: False if the call must not be made now: the task is suspended, or was cancelled (rule US-33).
+    /// - Returns: False if the call must not be made now: the task is suspended, or was cancelled (rule
+    ///   US-33).
     private func admitCall(
         _ delegates: AskedDelegates, of work: TaskWork, on schedule: SessionSchedule,
         later: @escaping @Sendable (Value?) -> Void

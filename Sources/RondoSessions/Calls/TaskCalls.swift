@@ -147,9 +147,10 @@ final class TaskCalls: TaskClient, Sendable {
         return !targets.delegates.allSatisfy { $0.kind.lacks(.informational) }
     }
 
-    /// False unless it is known that the task's own delegate has not decided about its server: its verdict holds for no other
-    /// task (rule US-58). It is asked before the session's delegate, first by the session's methods and then by the task's
-    /// (rules US-40 and US-55); that a class lacks a method is known once it was asked.
+    /// False unless it is known that the task's own delegate has not decided about its server: its verdict
+    /// holds for no other task (rule US-58). It is asked before the session's delegate, first by the
+    /// session's methods and then by the task's (rules US-40 and US-55); that a class lacks a method is known
+    /// once it was asked.
     var sharesTrustDecisions: Bool {
         let (isShared, own) = state.withLock { ($0.session?.engine.isShared ?? true, $0.delegate) }
         guard !isShared else { return false }

@@ -50,13 +50,13 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     open var domainLookupEndDate: Date? { date(values.lookUpEnd) }
     /// When the TCP connection was begun.
     open var connectStartDate: Date? { date(values.connectStart) }
-    /// When the connection's last TLS handshake began: the server's, or the proxy's where there is no other; also if it
-    /// failed.
+    /// When the connection's last TLS handshake began: the server's, or the proxy's where there is no other;
+    /// also if it failed.
     open var secureConnectionStartDate: Date? { date(values.secureStart) }
     /// When that handshake ended; nil if it failed.
     open var secureConnectionEndDate: Date? { date(values.secureEnd) }
-    /// When the connection was ready for use: TCP was connected, a proxy had made its tunnel, and the TLS handshake was
-    /// done, where these are needed. Nil if one of them failed.
+    /// When the connection was ready for use: TCP was connected, a proxy had made its tunnel, and the TLS
+    /// handshake was done, where these are needed. Nil if one of them failed.
     open var connectEndDate: Date? { date(values.opened) }
     /// When the first byte of the request was written.
     open var requestStartDate: Date? { date(values.requestStart) }
@@ -64,7 +64,8 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     open var requestEndDate: Date? { date(values.requestEnd) }
     /// When the first byte of the response arrived.
     open var responseStartDate: Date? { date(values.responseStart) }
-    /// When the last byte of the response arrived, or when the task stopped reading it; nil if no byte arrived.
+    /// When the last byte of the response arrived, or when the task stopped reading it; nil if no byte
+    /// arrived.
     open var responseEndDate: Date? {
         // The transfer's own value is when the exchange ended, with or without a response.
         values.responseStart == nil ? nil : date(values.responseEnd)

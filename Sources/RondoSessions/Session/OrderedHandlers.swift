@@ -2,13 +2,13 @@ internal import RondoConnections
 internal import RondoCore
 internal import RondoMutex
 
-/// Calls the completion handlers of a session's lists of tasks, `reset` and `flush`, and makes the session's last call, in the
-/// order of the requests for them (rule US-80).
+/// Calls the completion handlers of a session's lists of tasks, `reset` and `flush`, and makes the session's
+/// last call, in the order of the requests for them (rule US-80).
 ///
 /// The handler of `flush` waits until the storages are on the disk. The handlers behind it wait as well.
 final class OrderedHandlers: Sendable {
-    /// A step of the session, done after those before it. The function that it carries was made by `prepare`, and schedules the
-    /// call of the program's handler.
+    /// A step of the session, done after those before it. The function that it carries was made by `prepare`,
+    /// and schedules the call of the program's handler.
     private enum Step: Sendable {
         case call(@Sendable () -> Void)
         case flush(LoadSettings, @Sendable () -> Void)
@@ -33,8 +33,8 @@ final class OrderedHandlers: Sendable {
     /// Has `handler` called after the handlers before it.
     func call(_ handler: @escaping @Sendable () -> Void) { add(.call(prepare(handler))) }
 
-    /// After the handlers before it, writes the changes of the process's storages and of the cookie storage of `settings` to
-    /// the disk. Then has `handler` called.
+    /// After the handlers before it, writes the changes of the process's storages and of the cookie storage
+    /// of `settings` to the disk. Then has `handler` called.
     func flush(_ settings: LoadSettings, _ handler: @escaping @Sendable () -> Void) {
         add(.flush(settings, prepare(handler)))
     }

@@ -10,8 +10,8 @@ enum ProxyDictionary {
     /// The ports of proxies for which the dictionary names none. As Chromium reads the same dictionaries.
     static let defaultPort = 80, defaultSOCKSPort = 1080
 
-    /// The proxies that the dictionary chooses: `.direct` if it is empty, or enables none; nil if it does not say which
-    /// are enabled.
+    /// The proxies that the dictionary chooses: `.direct` if it is empty, or enables none; nil if it does not
+    /// say which are enabled.
     static func choice(_ keyed: [AnyHashable: Any]) -> URLConnection.ProxyChoice? {
         if keyed.isEmpty { return .direct }
         // A key may be a String or an NSString, which are different keys on Linux.

@@ -3,14 +3,16 @@ internal import RondoConnections
 internal import RondoCore
 internal import RondoMutex
 
-/// The schedule of a session: the loop and modes in which its tasks are moved, and the queue or loop that makes its calls.
+/// The schedule of a session: the loop and modes in which its tasks are moved, and the queue or loop that
+/// makes its calls.
 enum SessionSchedule: Sendable {
     /// `RunLoop.loader` moves the tasks; this queue makes the calls (rules US-17 to US-20).
     case queue(DelegateQueue)
     /// This loop moves the tasks and makes the calls, in these modes (rules US-21 and US-22).
     case loop([LoopMode])
 
-    /// The loops and modes in which loads are scheduled. Starts the thread of `RunLoop.loader` if it is needed.
+    /// The loops and modes in which loads are scheduled. Starts the thread of `RunLoop.loader` if it is
+    /// needed.
     ///
     /// - Throws: If the thread cannot be started.
     func startedModes() throws(SystemError) -> [LoopMode] {
@@ -42,8 +44,9 @@ enum SessionSchedule: Sendable {
     /// (rule US-24). If the loop's thread has ended, `call` is released without having been made.
     func perform(_ call: @escaping @Sendable () -> Void) { prepare(call)() }
 
-    /// Returns a function that makes `call` as `perform` does. It is called once, on any thread. From now until `call` is made
-    /// it counts as an input source of the loop's modes, so that a run of the loop does not return for want of sources.
+    /// Returns a function that makes `call` as `perform` does. It is called once, on any thread. From now
+    /// until `call` is made it counts as an input source of the loop's modes, so that a run of the loop does
+    /// not return for want of sources.
     func prepare(_ call: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
         switch self {
         case .queue(let queue): return { queue.submit(mayBeDeferred: false, call) }

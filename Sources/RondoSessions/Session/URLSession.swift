@@ -40,8 +40,8 @@ open class URLSession: NSObject, @unchecked Sendable {
         super.init()
     }
 
-    /// Makes a session with the configuration `.default` and without a delegate. For classes that replace sessions in
-    /// tests.
+    /// Makes a session with the configuration `.default` and without a delegate. For classes that replace
+    /// sessions in tests.
     @available(*, deprecated, message: "Use URLSession(configuration:), or .shared.")
     public override init() {
         queue = DelegateQueue()
@@ -192,8 +192,8 @@ open class URLSession: NSObject, @unchecked Sendable {
         downloadTask(with: URLRequest(url: url))
     }
 
-    /// Makes a task that continues a download that was cancelled or failed, if the server can and the partial file is
-    /// there; otherwise the task starts again (rule US-64).
+    /// Makes a task that continues a download that was cancelled or failed, if the server can and the partial
+    /// file is there; otherwise the task starts again (rule US-64).
     ///
     /// - Parameter resumeData: From `cancel(byProducingResumeData:)` or from the error of the failed task.
     ///   With other data the task fails with `URLError.unsupportedURL` when it is resumed.
@@ -288,25 +288,25 @@ open class URLSession: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Empties the configuration's cookie storage, cache and credential storage, the shared one with the file of
-    /// `URLConnection.PermanentCredentials`, and then does what `flush` does (rule US-78).
+    /// Empties the configuration's cookie storage, cache and credential storage, the shared one with the file
+    /// of `URLConnection.PermanentCredentials`, and then does what `flush` does (rule US-78).
     ///
-    /// Later requests have none of the cookies. A thread removes them from the cookie storage, which takes Foundation some
-    /// time: before the handler is called, the program may still see some of them there, and a cookie that the program sets there
-    /// itself may be removed with them.
+    /// Later requests have none of the cookies. A thread removes them from the cookie storage, which takes
+    /// Foundation some time: before the handler is called, the program may still see some of them there, and
+    /// a cookie that the program sets there itself may be removed with them.
     open func reset(completionHandler: @escaping @Sendable () -> Void) {
         LoadStorage.removeCookies(of: engine.settings)
         ownConfiguration.emptyStorages()
         flush(completionHandler: completionHandler)
     }
 
-    /// Writes cookies, responses, credentials and HSTS hosts of the process to disk, on a thread of its own, and has later
-    /// requests use new connections; connections in use finish (rule US-78).
+    /// Writes cookies, responses, credentials and HSTS hosts of the process to disk, on a thread of its own,
+    /// and has later requests use new connections; connections in use finish (rule US-78).
     ///
-    /// Storages write by themselves as well, usually within a second of a change; cookies later where Foundation takes long
-    /// to write its file. Without a thread for it, `flush` leaves them to do that.
-    /// - Parameter completionHandler: Called when that is written, where the session's calls are made, after the handlers
-    ///   of lists, `reset` and `flush` that were asked for before (rule US-80).
+    /// Storages write by themselves as well, usually within a second of a change; cookies later where
+    /// Foundation takes long to write its file. Without a thread for it, `flush` leaves them to do that.
+    /// - Parameter completionHandler: Called when that is written, where the session's calls are made, after
+    ///   the handlers of lists, `reset` and `flush` that were asked for before (rule US-80).
     open func flush(completionHandler: @escaping @Sendable () -> Void) {
         engine.pool.renew()
         engine.handlers.flush(engine.settings, completionHandler)

@@ -148,21 +148,21 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { replace { $0.additionalHeaders = newValue } }
     }
 
-    /// Proxies by CFNetwork's keys (rule US-15): `HTTPEnable`, `HTTPProxy`, `HTTPPort` for http, the same with
-    /// `HTTPS` for https, and with `SOCKS` for each of the two that has no proxy of its own. Stream tasks use the
-    /// first of HTTPS, HTTP and SOCKS. A port that is not given is 80, or 1080 for SOCKS.
+    /// Proxies by CFNetwork's keys (rule US-15): `HTTPEnable`, `HTTPProxy`, `HTTPPort` for http, the same
+    /// with `HTTPS` for https, and with `SOCKS` for each of the two that has no proxy of its own. Stream
+    /// tasks use the first of HTTPS, HTTP and SOCKS. A port that is not given is 80, or 1080 for SOCKS.
     ///
-    /// `ExceptionsList` and `ExcludeSimpleHostnames` name hosts that are reached without a proxy. The list has names,
-    /// addresses, networks such as `169.254/16`, and patterns, in which `*` stands for any characters or none:
-    /// `a.example` does not stand for `b.a.example`, nor `*.a.example` for `a.example`.
+    /// `ExceptionsList` and `ExcludeSimpleHostnames` name hosts that are reached without a proxy. The list
+    /// has names, addresses, networks such as `169.254/16`, and patterns, in which `*` stands for any
+    /// characters or none: `a.example` does not stand for `b.a.example`, nor `*.a.example` for `a.example`.
     ///
-    /// User and password are read from `kCFProxyUsernameKey` and `kCFProxyPasswordKey`, and for SOCKS also, with the
-    /// version, from the keys of streams (`kCFStreamPropertySOCKSUser` and so on). Other keys, such as those of
-    /// automatic configuration, have no effect.
+    /// User and password are read from `kCFProxyUsernameKey` and `kCFProxyPasswordKey`, and for SOCKS also,
+    /// with the version, from the keys of streams (`kCFStreamPropertySOCKSUser` and so on). Other keys, such
+    /// as those of automatic configuration, have no effect.
     ///
-    /// A dictionary that is empty, or whose `Enable` keys are all off, means no proxy. Nil, or a dictionary without
-    /// such a key, leaves the proxy of `connection`. A task for which an enabled proxy has no host, a port that does
-    /// not exist, or an unknown version fails with `URLError.unsupportedURL`.
+    /// A dictionary that is empty, or whose `Enable` keys are all off, means no proxy. Nil, or a dictionary
+    /// without such a key, leaves the proxy of `connection`. A task for which an enabled proxy has no host, a
+    /// port that does not exist, or an unknown version fails with `URLError.unsupportedURL`.
     open var connectionProxyDictionary: [AnyHashable: Any]? {
         get { state.withLock { $0 }.proxyDictionary }
         set { replace { $0.proxyDictionary = newValue } }
@@ -293,7 +293,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         case aggregate = 3
     }
 
-    /// Not available: a value that had no effect would promise a validation that does not take place (rule US-15).
+    /// Not available: a value that had no effect would promise a validation that does not take place (rule
+    /// US-15).
     @available(
         *, unavailable,
         message: "The system's resolver looks names up: let that one validate, as systemd-resolved can."

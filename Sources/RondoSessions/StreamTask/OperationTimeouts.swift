@@ -1,7 +1,7 @@
 internal import RondoConnections
 
-/// The timeouts of a stream task's operations, with their timers, which run unless the task is suspended. On the thread of
-/// the load's loop.
+/// The timeouts of a stream task's operations, with their timers, which run unless the task is suspended. On
+/// the thread of the load's loop.
 struct OperationTimeouts {
     private struct Timeout {
         let seconds: Double
@@ -15,8 +15,8 @@ struct OperationTimeouts {
 
     init(of shared: StreamTaskState) { self.shared = shared }
 
-    /// Starts the timers of new operations, and stops those of cancelled ones. The others are not looked at: thousands may
-    /// wait.
+    /// Starts the timers of new operations, and stops those of cancelled ones. The others are not looked at:
+    /// thousands may wait.
     mutating func update() {
         let (new, cancelled) = shared.state.withLock { state in
             defer { (state.untimed, state.cancelled) = ([], []) }

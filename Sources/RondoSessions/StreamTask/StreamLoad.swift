@@ -11,7 +11,8 @@ internal import RondoStreams
 /// commands into `commands`.
 ///
 /// `@unchecked Sendable`: `commands`, `shared` and `registration` have their own locks. Only the loop's
-/// thread touches the rest; if that thread has ended, the one that first asks to tear the load down (`loopHasEnded()`).
+/// thread touches the rest; if that thread has ended, the one that first asks to tear the load down
+/// (`loopHasEnded()`).
 final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Sendable {
     /// The state that other threads see and change.
     private struct Commands {
@@ -65,12 +66,13 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
 
     /// The state on the loop's thread.
     private enum Phase {
-        /// The first pass has not begun, a data task has not handed its connection over yet, or a wait for a network has
-        /// ended.
+        /// The first pass has not begun, a data task has not handed its connection over yet, or a wait for a
+        /// network has ended.
         case unconnected
         /// The channel connects, or is open.
         case connected(SocketChannel)
-        /// The connection failed while the task was suspended. This is reported when it is resumed (rule US-30).
+        /// The connection failed while the task was suspended. This is reported when it is resumed (rule
+        /// US-30).
         case failed(SocketChannel, ChannelError)
         case waitingForConnectivity(ConnectivityWait)
         case ended
@@ -193,7 +195,8 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         makeWaitingCalls()
     }
 
-    /// Makes the calls that wait for the loop, unless the task is suspended, or until one of them suspends it.
+    /// Makes the calls that wait for the loop, unless the task is suspended, or until one of them suspends
+    /// it.
     private func makeWaitingCalls() {
         while mayCall, let client, let call = waiting.popFirst() {
             _ = client.make(call)
@@ -238,8 +241,8 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         continueTotalTime()
         if case .failed(_, let failure) = phase {
             fail(failure)
-            // If the task waits for a network, its times go on, in another pass: the delegate that was told of it may have
-            // suspended or cancelled the task.
+            // If the task waits for a network, its times go on, in another pass: the delegate that was told
+            // of it may have suspended or cancelled the task.
             if !hasEnded { wakeUp() }
             return
         }
@@ -356,8 +359,8 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         if let client = client.take() { client.loadDidEnd() }
     }
 
-    /// Ends the load without a call (rule US-41). The ending thread of the loop and the one in `start()` may both call this,
-    /// at the same time.
+    /// Ends the load without a call (rule US-41). The ending thread of the loop and the one in `start()` may
+    /// both call this, at the same time.
     func loopHasEnded() {
         // The second one only leaves what `start()` has joined meanwhile.
         guard commands.withLock({ $0.noteLoss() }) else { return registration.leave(self) }

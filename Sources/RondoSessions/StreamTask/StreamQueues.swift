@@ -4,8 +4,8 @@ internal import RondoCore
 /// exactly once.
 ///
 /// Reads are performed in the order of their calls, and so are writes; both at the same time. A change of the
-/// connection itself, such as the start of TLS, waits for all earlier operations, and all later ones wait for it (rule
-/// US-89).
+/// connection itself, such as the start of TLS, waits for all earlier operations, and all later ones wait for
+/// it (rule US-89).
 struct StreamQueues {
     typealias ReadHandler = @Sendable (Data?, Bool, (any Error)?) -> Void
     typealias WriteHandler = @Sendable ((any Error)?) -> Void
@@ -140,7 +140,8 @@ struct StreamQueues {
 
     // MARK: - Cancelling operations
 
-    /// Whether a read, which was not performed, is the one for which all others and the changes behind it wait.
+    /// Whether a read, which was not performed, is the one for which all others and the changes behind it
+    /// wait.
     func isFirstRead(_ number: Int) -> Bool { reads.firstKey == number }
 
     /// Cancels a read that was not performed.

@@ -31,8 +31,8 @@ protocol StreamClient: AnyObject, Sendable {
 /// The state that a stream task, on any thread, shares with the transfer of its bytes, on the thread of the
 /// session's schedule.
 ///
-/// Operations wait here until the transfer performs them in a pass of a scheduled mode. Once the task has ended, the
-/// schedule calls the handlers of further operations.
+/// Operations wait here until the transfer performs them in a pass of a scheduled mode. Once the task has
+/// ended, the schedule calls the handlers of further operations.
 final class StreamTaskState: Sendable {
     enum Phase {
         case active
@@ -42,8 +42,9 @@ final class StreamTaskState: Sendable {
         case over((any Error)?)
     }
 
-    /// Changed by this class for the task on the one side, and by `StreamLoad`, `StreamTransfer` and `OperationTimeouts` on
-    /// the other: this state is what the two exchange, and the lock is all that they share.
+    /// Changed by this class for the task on the one side, and by `StreamLoad`, `StreamTransfer` and
+    /// `OperationTimeouts` on the other: this state is what the two exchange, and the lock is all that they
+    /// share.
     struct State {
         weak var client: (any StreamClient)?
         /// Serves the connection, from the beginning to the end.
@@ -118,7 +119,8 @@ final class StreamTaskState: Sendable {
     func cancelRead(_ number: Int) -> Bool {
         // The handler is released without the lock.
         let (read, load) = state.withLock { state -> (StreamQueues.Read?, (any StreamOwner)?) in
-            // What waits behind the first read can go on now; if there is nothing, the connection need not be read any more.
+            // What waits behind the first read can go on now; if there is nothing, the connection need not be
+            // read any more.
             let wasFirst = state.queues.isFirstRead(number)
             guard let read = state.queues.removeRead(number) else { return (nil, nil) }
             if read.isLimited { return (read, state.noteCancelled(number)) }
@@ -131,7 +133,8 @@ final class StreamTaskState: Sendable {
     /// - Returns: False if the operation was performed or begun already.
     func cancelWrite(_ number: Int) -> Bool {
         let (write, load) = state.withLock { state -> (StreamQueues.Write?, (any StreamOwner)?) in
-            // Nothing can go on that could not before: what the write waits for, all behind it waits for, too.
+            // Nothing can go on that could not before: what the write waits for, all behind it waits for,
+            // too.
             let write = state.queues.removeWrite(number)
             return (write, write?.isLimited ?? false ? state.noteCancelled(number) : nil)
         }
@@ -139,7 +142,8 @@ final class StreamTaskState: Sendable {
         return write != nil
     }
 
-    /// Changes the state and wakes the transfer; after the end of the task, calls the handlers of the operations instead.
+    /// Changes the state and wakes the transfer; after the end of the task, calls the handlers of the
+    /// operations instead.
     private func change<Result: Sendable>(_ change: @Sendable (inout State) -> Result) -> Result {
         let (result, load, isOver) = state.withLock { state in
             (change(&state), state.load, state.isOver)
@@ -197,8 +201,8 @@ final class StreamTaskState: Sendable {
         }
     }
 
-    /// Notes that the load has left its run loop. If that was because the loop's thread has ended, the handlers of waiting
-    /// operations are released without a call, and async functions fail.
+    /// Notes that the load has left its run loop. If that was because the loop's thread has ended, the
+    /// handlers of waiting operations are released without a call, and async functions fail.
     func loadDidEnd() {
         let old = state.withLock { state in
             let waiting = state.isOver ? nil : state.queues.takeAll()
@@ -211,7 +215,8 @@ final class StreamTaskState: Sendable {
         withExtendedLifetime(old) {}
     }
 
-    /// Ends the task, and calls the handlers of all waiting operations. On the delegate queue or the session's run loop.
+    /// Ends the task, and calls the handlers of all waiting operations. On the delegate queue or the
+    /// session's run loop.
     ///
     /// - Parameter error: Nil if the stream ended in order.
     func end(_ error: (any Error)?) {

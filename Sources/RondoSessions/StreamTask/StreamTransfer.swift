@@ -29,8 +29,8 @@ protocol StreamOwner: AnyObject, Sendable {
     func end(_ failure: LoadFailure?)
 }
 
-/// Performs the operations of a stream task on its connection: reads, writes, the start of TLS, and the hand-over to the
-/// program. On the thread of its load's loop.
+/// Performs the operations of a stream task on its connection: reads, writes, the start of TLS, and the
+/// hand-over to the program. On the thread of its load's loop.
 final class StreamTransfer {
     private enum Phase {
         case closed
@@ -77,7 +77,8 @@ final class StreamTransfer {
     private var inbox = ByteQueue()
     private var readingSide = ReadingSide.open
     private var writingSide = WritingSide.open
-    /// The loss of the connection that a write has met. The kernel reports it once, and a read then finds an orderly end.
+    /// The loss of the connection that a write has met. The kernel reports it once, and a read then finds an
+    /// orderly end.
     private var loss: ChannelError?
     /// Bytes of the current write that were sent.
     private var written = 0
@@ -295,8 +296,8 @@ final class StreamTransfer {
             shared.state.withLock { $0.sent += Int64(count) }
             return count > 0
         } catch {
-            // Bytes that the server sent before it closed may still be read. Where it had ended its side in order, the error
-            // is EPIPE.
+            // Bytes that the server sent before it closed may still be read. Where it had ended its side in
+            // order, the error is EPIPE.
             if case .broken(_, _, let cause) = error, cause.code != EPIPE { loss = error }
             writingSide = .failed(URLErrors.error(.channel(error), url: shared.url))
             return false

@@ -10,8 +10,8 @@ public import RondoCore
 /// use it.
 ///
 /// The task ends when both sides are closed, when it is cancelled, or by `captureStreams()`. The connection
-/// goes through the proxy of the session's configuration, if there is one. An HTTP proxy gets the name and the password that the
-/// configuration gives, as Basic; the delegate is not asked for them.
+/// goes through the proxy of the session's configuration, if there is one. An HTTP proxy gets the name and
+/// the password that the configuration gives, as Basic; the delegate is not asked for them.
 open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     // `@unchecked Sendable` for the same reason as its superclass.
 
@@ -22,8 +22,8 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         super.init(parts)
     }
 
-    /// Makes a task without a session: its operations fail with `URLError.cancelled`. For classes that replace stream
-    /// tasks in tests.
+    /// Makes a task without a session: its operations fail with `URLError.cancelled`. For classes that
+    /// replace stream tasks in tests.
     @available(*, deprecated, message: "Stream tasks are made by a session.")
     public override init() {
         shared = StreamTaskState(host: "", port: 0, schedule: .queue(DelegateQueue()))
@@ -37,7 +37,8 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - minBytes: A number below 1 counts as 1.
-    ///   - maxBytes: The most that is delivered; a number below 1 counts as 1. Further bytes are left for the next read.
+    ///   - maxBytes: The most that is delivered; a number below 1 counts as 1. Further bytes are left for the
+    ///     next read.
     ///   - timeout: In seconds; 0 means no limit. It begins again when the task is resumed. A read that can
     ///     be performed when a pass of the session's modes notices its timeout succeeds. After a timeout,
     ///     bytes that have arrived are left for the next read.

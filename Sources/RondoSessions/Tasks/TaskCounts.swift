@@ -1,4 +1,5 @@
-/// How many bytes a task has sent and received (rule US-37). Plain numbers, set where they are learned: each stands for itself.
+/// How many bytes a task has sent and received (rule US-37). Plain numbers, set where they are learned: each
+/// stands for itself.
 struct TaskCounts {
     var sent: Int64 = 0
     var expectedToSend: Int64 = 0

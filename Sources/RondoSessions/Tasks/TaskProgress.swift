@@ -7,8 +7,8 @@ struct TaskProgress {
     /// The task was suspended because the progress is paused.
     private var hasSuspended = false
 
-    /// Returns the progress. The first call makes it, with `values`. It calls `cancel` when it is cancelled, and `change` when
-    /// it is paused or resumed.
+    /// Returns the progress. The first call makes it, with `values`. It calls `cancel` when it is cancelled,
+    /// and `change` when it is paused or resumed.
     mutating func object(
         showing values: Values, cancel: @escaping @Sendable () -> Void,
         change: @escaping @Sendable () -> Void
@@ -25,10 +25,11 @@ struct TaskProgress {
         return new
     }
 
-    /// Notes whether the progress is paused. Foundation reports pausing and resuming on threads of its own, in any order, and
-    /// a pausing also if the progress is paused already: so only its state counts.
+    /// Notes whether the progress is paused. Foundation reports pausing and resuming on threads of its own,
+    /// in any order, and a pausing also if the progress is paused already: so only its state counts.
     ///
-    /// - Returns: True if it was paused since the last call, false if it was resumed, nil if nothing has changed.
+    /// - Returns: True if it was paused since the last call, false if it was resumed, nil if nothing has
+    ///   changed.
     mutating func takeChange() -> Bool? {
         guard let object, object.isPaused != hasSuspended else { return nil }
         hasSuspended.toggle()

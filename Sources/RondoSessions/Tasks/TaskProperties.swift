@@ -2,15 +2,16 @@ internal import FoundationNetworking
 internal import RondoConnections
 internal import RondoCore
 
-/// The state of a task that its work stores: the values of its properties, its load, and the step that waits until it is
-/// resumed.
+/// The state of a task that its work stores: the values of its properties, its load, and the step that waits
+/// until it is resumed.
 struct TaskProperties {
     // State machines of their own, whose inputs `TaskWork` calls:
 
     var life = TaskStateMachine()
     var progress = TaskProgress()
 
-    // Set by `TaskWork` and `URLSessionTask`, because each is the value of one member of the task, and has no rule:
+    // Set by `TaskWork` and `URLSessionTask`, because each is the value of one member of the task, and has no
+    // rule:
 
     var currentRequest: URLRequest?
     var response: URLResponse?
@@ -22,8 +23,8 @@ struct TaskProperties {
     /// The delegate method whose reply is missing, for explanations.
     var owedReply: String?
 
-    // Set by `TaskWork`, which makes the first two, and takes all of them out at the end of the load to release them without
-    // the lock:
+    // Set by `TaskWork`, which makes the first two, and takes all of them out at the end of the load to
+    // release them without the lock:
 
     var load: (any TaskLoad)?
     /// Set for a data task whose request has an Upgrade field.
@@ -32,8 +33,8 @@ struct TaskProperties {
     var metrics: LoadMetrics?
     /// Handlers that get the resume data of a download before its end.
     var resumeDataHandlers: [@Sendable (Data?) -> Void] = []
-    /// The step that waits until the task is resumed: it asks the delegate a question of the load, or carries out the reply.
-    /// One place is enough, because the load asks one question at a time.
+    /// The step that waits until the task is resumed: it asks the delegate a question of the load, or carries
+    /// out the reply. One place is enough, because the load asks one question at a time.
     var heldStep: (@Sendable () -> Void)?
 
     // Changed here only:

@@ -51,7 +51,8 @@ struct TaskStateMachine {
     /// True until the last call begins, or cannot be made any more.
     var awaitsLastCall: Bool { !isCompleted && !hasLostLoop }
 
-    /// Notes that the load has left its run loop: after the last call, or because the loop's thread has ended.
+    /// Notes that the load has left its run loop: after the last call, or because the loop's thread has
+    /// ended.
     mutating func loadDidEnd() { hasLostLoop = !isCompleted }
 
     mutating func suspend() -> Action {

@@ -17,8 +17,9 @@ extension TaskWork: LoadClient {
         return plan.request?.url.map { ($0.host ?? "") + $0.path }
     }
 
-    /// The queue of the calls; nil if a loop makes them. Nil also if no delegate takes part: then the loop that moves the task
-    /// collects the content and resumes an async function directly, or puts only the call of the completion handler on the queue.
+    /// The queue of the calls; nil if a loop makes them. Nil also if no delegate takes part: then the loop
+    /// that moves the task collects the content and resumes an async function directly, or puts only the call
+    /// of the completion handler on the queue.
     var delegateQueue: DelegateQueue? {
         client?.isCollected ?? plan.isAwaited ? nil : engine?.schedule.queue
     }
@@ -70,8 +71,8 @@ extension TaskWork: LoadClient {
             showProgress()
         case .response(let response, _):
             state.withLock { state in
-                // A later one is that of a part (rule UC-22), or another one of a `URLProtocol`. Its length is not that of the
-                // whole.
+                // A later one is that of a part (rule UC-22), or another one of a `URLProtocol`. Its length
+                // is not that of the whole.
                 if state.response == nil { state.counts.expectedToReceive = response.expectedContentLength }
                 state.response = response
             }
@@ -87,7 +88,8 @@ extension TaskWork: LoadClient {
             state.withLock { $0.metrics = metrics }
             return false
         case .challenge, .waitingForConnectivity:
-            // Those of a stream task may have waited for the delegate queue, or while it was suspended (rule US-32).
+            // Those of a stream task may have waited for the delegate queue, or while it was suspended (rule
+            // US-32).
             return !isCanceling
         case .willSend, .shouldUseCredentialStorage, .didCancel, .needNewBodyStream, .willCache,
             .informational, .upgraded, .finish, .finishDownload, .fail:
@@ -147,8 +149,8 @@ extension TaskWork: LoadClient {
         let (life, givesResumeData) = state.withLock { ($0.life, !$0.resumeDataHandlers.isEmpty) }
         if life.isCompleted { return nil }
         var outcome = outcome
-        // A challenge's sender that cancels the challenge cancels the task, as the disposition does (rule US-56). The same
-        // error of a program's protocol is left as it is.
+        // A challenge's sender that cancels the challenge cancels the task, as the disposition does (rule
+        // US-56). The same error of a program's protocol is left as it is.
         if case .failure(let error as URLError) = outcome,
             case .authenticationCancelled? = URLErrors.failure(of: error)
         {
@@ -187,7 +189,8 @@ extension TaskWork: LoadClient {
 
     // MARK: - Progress (rule US-38)
 
-    /// The progress of the task with the identifier `number`. The first call makes it, with `cancel` as a handler.
+    /// The progress of the task with the identifier `number`. The first call makes it, with `cancel` as a
+    /// handler.
     func progress(of number: Int, cancel: @escaping @Sendable () -> Void) -> Progress {
         let received = bytesReceived
         return state.withLock { state in

@@ -5,8 +5,8 @@ internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
-/// The work of a task: its state and its load. Its client calls the delegates and completion handlers; after the last
-/// call everything is released.
+/// The work of a task: its state and its load. Its client calls the delegates and completion handlers; after
+/// the last call everything is released.
 final class TaskWork: Sendable {
     static let defaultPriority: Float = 0.5
 
@@ -75,8 +75,8 @@ final class TaskWork: Sendable {
     func cancel(_ number: Int) { change(number) { $0.life.cancel() } }
     func followProgress(_ number: Int) { change(number) { $0.followProgress() } }
 
-    /// Cancels the task of a session that is invalidated, also if another one is taking its place. A WebSocket that closes
-    /// gets no more time.
+    /// Cancels the task of a session that is invalidated, also if another one is taking its place. A
+    /// WebSocket that closes gets no more time.
     func cancel() {
         webSocket?.limitClosing()
         perform(state.withLock { $0.life.cancel() })
@@ -146,8 +146,8 @@ final class TaskWork: Sendable {
         }
     }
 
-    /// Performs `step` on the delegate queue or the session's run loop: later, and not while the task is suspended (rule
-    /// US-30). If the task ends while it is suspended, `step` is released.
+    /// Performs `step` on the delegate queue or the session's run loop: later, and not while the task is
+    /// suspended (rule US-30). If the task ends while it is suspended, `step` is released.
     func perform(_ step: @escaping @Sendable () -> Void) {
         engine?.schedule.perform { [self] in
             if state.withLock({ !$0.hold(step) }) { step() }

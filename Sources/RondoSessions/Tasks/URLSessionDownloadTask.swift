@@ -30,7 +30,8 @@ public let NSURLSessionDownloadTaskResumeData = "NSURLSessionDownloadTaskResumeD
 extension URLError {
     /// The resume data of a failed download; nil if the download cannot be continued (rule US-63).
     ///
-    /// The partial files that failed downloads of a process leave are at most 64, with 4 GiB in all; then the oldest are
-    /// removed, but not the last one. A download from resume data whose file is gone starts again (rule US-64).
+    /// The partial files that failed downloads of a process leave are at most 64, with 4 GiB in all; then the
+    /// oldest are removed, but not the last one. A download from resume data whose file is gone starts again
+    /// (rule US-64).
     public var downloadTaskResumeData: Data? { userInfo[NSURLSessionDownloadTaskResumeData] as? Data }
 }

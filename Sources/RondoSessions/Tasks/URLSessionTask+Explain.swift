@@ -10,8 +10,8 @@ extension URLSessionTask {
 }
 
 extension URLSession {
-    /// The same for the session's first task that was resumed and has not ended, or for a completion handler of one that
-    /// has (rule US-90). Any thread may ask.
+    /// The same for the session's first task that was resumed and has not ended, or for a completion handler
+    /// of one that has (rule US-90). Any thread may ask.
     public var whyNotDelivering: DeliveryObstacle {
         guard let task = table.all.first else {
             if engine.hasWaitingHandler {

@@ -30,8 +30,8 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         super.init(parts, identifier: identifier)
     }
 
-    /// Makes a WebSocket without a session: its operations fail with `URLError.cancelled`. For classes that replace
-    /// WebSockets in tests.
+    /// Makes a WebSocket without a session: its operations fail with `URLError.cancelled`. For classes that
+    /// replace WebSockets in tests.
     @available(*, deprecated, message: "WebSocket tasks are made by a session.")
     public override init() {
         shared = WebSocketTaskState(protocols: [], schedule: .queue(DelegateQueue()))
@@ -129,11 +129,11 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     // MARK: - The end
 
     /// Closes the WebSocket: sends earlier messages, then a close frame, waits for the server's close frame
-    /// for at most two seconds of running time, and closes the connection (rules WS-17 and WS-18). If the WebSocket is not open
-    /// yet, ends the task: earlier messages are not sent.
+    /// for at most two seconds of running time, and closes the connection (rules WS-17 and WS-18). If the
+    /// WebSocket is not open yet, ends the task: earlier messages are not sent.
     ///
-    /// Earlier messages may take long. The connection is closed within two seconds after a further call, or after the
-    /// session's `invalidateAndCancel()`.
+    /// Earlier messages may take long. The connection is closed within two seconds after a further call, or
+    /// after the session's `invalidateAndCancel()`.
     ///
     /// - Parameters:
     ///   - closeCode: With `invalid`, or a code that must not be sent (RFC 6455 §7.4), the close frame has

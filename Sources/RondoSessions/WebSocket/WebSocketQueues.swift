@@ -24,7 +24,8 @@ struct WebSocketQueues {
     private struct Current {
         enum State {
             case offered
-            /// The message was cancelled while it was offered: it is removed if the connection takes none of it.
+            /// The message was cancelled while it was offered: it is removed if the connection takes none of
+            /// it.
             case cancelled
             /// The connection has taken none of its bytes and takes none now.
             case waiting
@@ -48,8 +49,8 @@ struct WebSocketQueues {
     private var receivers = KeyedQueue<Int, Receiver>()
     private var messages = FIFO<WebSocketMessage>()
     private var waitingBytes = 0
-    /// The pings whose pongs have not arrived. One that was cancelled has no handler; it is kept because its pong ends the
-    /// wait of those before it, and so is never the first.
+    /// The pings whose pongs have not arrived. One that was cancelled has no handler; it is kept because its
+    /// pong ends the wait of those before it, and so is never the first.
     private var pings = KeyedQueue<Int, Completion?>()
 
     // MARK: - Properties
@@ -79,8 +80,8 @@ struct WebSocketQueues {
 
     /// Removes a message or ping that was not sent, or a ping whose pong has not arrived.
     ///
-    /// - Returns: Its handler, which the caller releases; nil if it is too late, or if the message is being sent: then
-    ///   it is removed if the connection takes none of it.
+    /// - Returns: Its handler, which the caller releases; nil if it is too late, or if the message is being
+    ///   sent: then it is removed if the connection takes none of it.
     mutating func cancelSend(_ identifier: Int) -> Completion? {
         if let current, current.sending.identifier == identifier {
             switch current.state {
@@ -105,7 +106,8 @@ struct WebSocketQueues {
 
     // MARK: - Performing operations
 
-    /// Removes the next message or ping. A message is being sent until `endSending()`; a ping waits for its pong.
+    /// Removes the next message or ping. A message is being sent until `endSending()`; a ping waits for its
+    /// pong.
     mutating func takeOutgoing() -> Sending? {
         guard let next = outgoing.popFirst() else { return nil }
         switch next.what {
@@ -115,7 +117,8 @@ struct WebSocketQueues {
         return next
     }
 
-    /// Notes that the connection took nothing of the message that is being sent: until `endWait()` it can be cancelled.
+    /// Notes that the connection took nothing of the message that is being sent: until `endWait()` it can be
+    /// cancelled.
     ///
     /// - Returns: Its handler, which the caller releases, if the message was cancelled already.
     mutating func beginWait() -> Completion? {
@@ -135,8 +138,8 @@ struct WebSocketQueues {
     /// - Returns: The handler of the message that was being sent.
     mutating func endSending() -> Completion? { current.take()?.sending.completion }
 
-    /// - Returns: The handlers of this ping, unless it was cancelled, and of those before it; none if no pong with this number
-    ///   is awaited.
+    /// - Returns: The handlers of this ping, unless it was cancelled, and of those before it; none if no pong
+    ///   with this number is awaited.
     mutating func takePings(upTo identifier: Int) -> [Completion] {
         guard pings.contains(identifier) else { return [] }
         var taken: [Completion] = []

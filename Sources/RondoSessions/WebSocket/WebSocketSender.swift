@@ -4,10 +4,11 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// Writes the frames of an open WebSocket to its channel: the messages, pings and close frame of the queues, and
-/// the pongs and the close frame that the protocol owes.
+/// Writes the frames of an open WebSocket to its channel: the messages, pings and close frame of the queues,
+/// and the pongs and the close frame that the protocol owes.
 ///
-/// Used only inside the gate of the load. It calls handlers of the program, none of which can reach this value.
+/// Used only inside the gate of the load. It calls handlers of the program, none of which can reach this
+/// value.
 struct WebSocketSender {
     /// About the most bytes that one pass writes. The limit leaves time for other tasks.
     private static let writtenAtOnce = 1024 * 1024
@@ -34,7 +35,8 @@ struct WebSocketSender {
     private var phase = Phase.open
     private var unsent: [UInt8] = []
     private var written = 0
-    /// The frame in the buffer, which then has nothing else; nil if the buffer is empty, or has pings, pongs or a close frame.
+    /// The frame in the buffer, which then has nothing else; nil if the buffer is empty, or has pings, pongs
+    /// or a close frame.
     private var frame: MessageFrame?
     /// Bytes up to the end of the close frame were written since `takeProgress()` was called last.
     private var hasProgress = false
@@ -61,7 +63,8 @@ struct WebSocketSender {
     mutating func flush(_ connection: inout WebSocketConnection, to channel: SocketChannel) -> Bool {
         var budget = Self.writtenAtOnce
         while !hasEnded {
-            // The task may have been suspended in a call that was made meanwhile: then no further message is taken.
+            // The task may have been suspended in a call that was made meanwhile: then no further message is
+            // taken.
             guard budget > 0, load?.maySend ?? true else {
                 channel.wantsWrite = true
                 return true
@@ -114,8 +117,8 @@ struct WebSocketSender {
         return hasProgress
     }
 
-    /// Waits until the connection takes bytes. Meanwhile the program can withdraw a message of which it has taken none
-    /// (rule WS-26).
+    /// Waits until the connection takes bytes. Meanwhile the program can withdraw a message of which it has
+    /// taken none (rule WS-26).
     private func waitForRoom(in channel: SocketChannel) {
         channel.wantsWrite = true
         guard frame?.isFirst ?? false, written == 0 else { return }

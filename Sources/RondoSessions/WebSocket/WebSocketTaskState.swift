@@ -12,12 +12,13 @@ protocol WebSocketClient: AnyObject, Sendable {
     func tellClosed(_ code: Int, _ reason: Data?)
 }
 
-/// The state that a WebSocket task, on any thread, shares with the upgrade of its load, inside the load's gate.
+/// The state that a WebSocket task, on any thread, shares with the upgrade of its load, inside the load's
+/// gate.
 ///
 ///     connecting ─ 101 ─▶ open ─ close frame, failure, the program's cancel ─▶ ending ─▶ over
 ///
-/// Operations wait here until the upgrade takes them in a pass of a scheduled mode. Once the task has ended, the
-/// schedule calls the handlers of further operations.
+/// Operations wait here until the upgrade takes them in a pass of a scheduled mode. Once the task has ended,
+/// the schedule calls the handlers of further operations.
 final class WebSocketTaskState: Sendable {
     /// How the WebSocket ends.
     struct Closing: Sendable {
@@ -30,7 +31,8 @@ final class WebSocketTaskState: Sendable {
 
     enum Phase {
         case connecting
-        /// The program has cancelled the task before the WebSocket was open, so that it does not open any more.
+        /// The program has cancelled the task before the WebSocket was open, so that it does not open any
+        /// more.
         case cancelledBeforeOpen
         case open
         /// The closing handshake is under way, or the server is expected to end the connection.
@@ -38,8 +40,8 @@ final class WebSocketTaskState: Sendable {
         case over(Closing)
     }
 
-    /// Changed by `WebSocketUpgrade` and `WebSocketSender` too, on the thread of the session's schedule: this state is what they and
-    /// the task exchange, and the lock is all that they share.
+    /// Changed by `WebSocketUpgrade` and `WebSocketSender` too, on the thread of the session's schedule: this
+    /// state is what they and the task exchange, and the lock is all that they share.
     struct State {
         weak var client: (any WebSocketClient)?
         /// The load, from the success of the handshake to the end.
@@ -49,8 +51,8 @@ final class WebSocketTaskState: Sendable {
         var late: [WebSocketQueues.Completion] = []
         var offersCompression = true
         fileprivate(set) var phase = Phase.connecting
-        /// While true, each write restarts the closing timeout. Set to false when the program ends the session, or closes a
-        /// WebSocket that is closing already (rule WS-17).
+        /// While true, each write restarts the closing timeout. Set to false when the program ends the
+        /// session, or closes a WebSocket that is closing already (rule WS-17).
         var mayProlongClosing = true
         /// The closing timeout has expired. A write may still restart it.
         var isTimeUp = false
@@ -122,8 +124,8 @@ final class WebSocketTaskState: Sendable {
 
     /// Begins to close the WebSocket.
     ///
-    /// - Returns: False if the WebSocket was not open yet and the task is not over, so that the task must be cancelled
-    ///   like any other.
+    /// - Returns: False if the WebSocket was not open yet and the task is not over, so that the task must be
+    ///   cancelled like any other.
     func close(with code: Int, reason: Data?) -> Bool {
         let close =
             code == 0
@@ -149,7 +151,8 @@ final class WebSocketTaskState: Sendable {
     /// Lets no further write restart the closing timeout, which may have begun (rule WS-17).
     func limitClosing() { state.withLock { $0.mayProlongClosing = false } }
 
-    /// Changes the state and wakes the load; after the end of the task, calls the handlers of the operations instead.
+    /// Changes the state and wakes the load; after the end of the task, calls the handlers of the operations
+    /// instead.
     private func change<Result: Sendable>(_ change: @Sendable (inout State) -> Result) -> Result {
         let (result, load, isOver) = state.withLock { state in
             (change(&state), state.load, state.isOver)
@@ -194,8 +197,8 @@ final class WebSocketTaskState: Sendable {
         WebSocketHandshake(protocols: protocols, offersCompression: offersCompression)
     }
 
-    /// Notes that the load has left its run loop. If that was because the loop's thread has ended, the handlers of waiting
-    /// operations are released without a call, and async functions fail.
+    /// Notes that the load has left its run loop. If that was because the loop's thread has ended, the
+    /// handlers of waiting operations are released without a call, and async functions fail.
     func loadDidEnd() {
         let old = state.withLock { state in
             let waiting = state.isOver ? nil : state.takeAll()
@@ -206,7 +209,8 @@ final class WebSocketTaskState: Sendable {
         lateHandlers.release()
     }
 
-    /// Ends the task, and calls the handlers of all waiting operations. On the delegate queue or the session's run loop.
+    /// Ends the task, and calls the handlers of all waiting operations. On the delegate queue or the
+    /// session's run loop.
     ///
     /// - Returns: The task's error.
     func end(_ error: (any Error)?) -> (any Error)? {
@@ -225,8 +229,8 @@ final class WebSocketTaskState: Sendable {
 
     // MARK: - After the end
 
-    /// The calls of the handlers of all waiting operations: messages that have arrived are delivered, everything
-    /// else fails.
+    /// The calls of the handlers of all waiting operations: messages that have arrived are delivered,
+    /// everything else fails.
     private func takeLate() -> [@Sendable () -> Void] {
         state.withLock { state in
             let error: any Error = state.closing?.error ?? URLError(.networkConnectionLost)
@@ -319,8 +323,8 @@ extension WebSocketTaskState.State {
         URLErrors.error(.networkConnectionLost, "The WebSocket is closed.", url: url)
     }
 
-    /// A connection that ends before the response to the handshake has arrived is a bad response, as is a response that
-    /// cannot be parsed (rule WS-4).
+    /// A connection that ends before the response to the handshake has arrived is a bad response, as is a
+    /// response that cannot be parsed (rule WS-4).
     private static func failureOfHandshake(_ error: (any Error)?) -> (any Error)? {
         guard let error = error as? URLError else { return error }
         let sentence: String

@@ -15,14 +15,14 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
         /// The program closes: earlier messages are sent, then the close frame, and the server's close frame
         /// is awaited.
         case closing
-        /// Nothing more is sent; the server is expected to end the connection (rule WS-22). The failure is the
-        /// outcome of the load; nil if the WebSocket was closed by a close frame.
+        /// Nothing more is sent; the server is expected to end the connection (rule WS-22). The failure is
+        /// the outcome of the load; nil if the WebSocket was closed by a close frame.
         case waitingForEnd(LoadFailure?)
         case ended
     }
 
-    /// The closing timeout in seconds: for the closing handshake, and for the server to end the connection (rules WS-17 and
-    /// WS-22).
+    /// The closing timeout in seconds: for the closing handshake, and for the server to end the connection
+    /// (rules WS-17 and WS-22).
     static let closingTime = 2.0
     /// The most bytes that one pass reads. The limit leaves time for other tasks.
     private static let readAtOnce = 64 * 1024
@@ -72,7 +72,8 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
     }
 
     func begin(_ channel: SocketChannel, received: UnsafeRawBufferPointer) {
-        // After a cancellation no call is begun: the load, which will learn of it, could drop the call with its handler.
+        // After a cancellation no call is begun: the load, which will learn of it, could drop the call with
+        // its handler.
         guard shared.state.withLock({ $0.open() }) else {
             channel.wantsRead = false
             return
@@ -192,7 +193,8 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
         guard case .open = phase else { return }
         shared.state.withLock { $0.queues.add(message) }
         handOver()
-        // What the program sends on getting a message goes before later frames are read: one of them may be the end.
+        // What the program sends on getting a message goes before later frames are read: one of them may be
+        // the end.
         if canWrite { flush() }
     }
 
@@ -287,7 +289,8 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
     }
 
     private func fail(_ error: WebSocketError) {
-        // Once the program has closed the WebSocket, perhaps in a call of this pass, only the end counts (rule WS-18).
+        // Once the program has closed the WebSocket, perhaps in a call of this pass, only the end counts
+        // (rule WS-18).
         if shared.state.withLock({ $0.queues.close != nil }) { return endClosed() }
         let code = Self.urlErrorCode(error)
         end(with: Int(error.closeCode ?? 1006), reason: nil, code, error.description)
@@ -311,8 +314,9 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
         }
     }
 
-    /// Starts the closing timeout, unless the task is suspended: its close frame may not have been sent. While
-    /// `mayProlongClosing` is true, each write of bytes up to the end of the close frame restarts it (rule WS-17).
+    /// Starts the closing timeout, unless the task is suspended: its close frame may not have been sent.
+    /// While `mayProlongClosing` is true, each write of bytes up to the end of the close frame restarts it
+    /// (rule WS-17).
     private func limitClosing() {
         switch phase {
         case .handshake, .open, .ended: return

@@ -31,8 +31,8 @@ public struct StreamChunks: AsyncSequence, Sendable {
     /// - Parameters:
     ///   - stream: May be open already; its delegate and schedule belong to the sequence from now on.
     ///   - mode: `.common` stands for every common mode.
-    ///   - maximumLength: The most bytes of a chunk, at least 1; more than 1 MiB (1,048,576) means 1 MiB. A chunk
-    ///     holds the bytes available, and is never empty.
+    ///   - maximumLength: The most bytes of a chunk, at least 1; more than 1 MiB (1,048,576) means 1 MiB. A
+    ///     chunk holds the bytes available, and is never empty.
     public init(
         _ stream: sending InputStream, in loop: RunLoop, forMode mode: RunLoop.Mode = .default,
         maximumLength: Int = StreamChunks.defaultLength

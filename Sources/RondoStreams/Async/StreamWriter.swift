@@ -92,8 +92,8 @@ public final class StreamWriter: Sendable {
     public func write(_ data: Data) async throws { try await add(Array(data)[...], isLast: false) }
 
     /// Closes the stream after earlier writes are done; if the input can still be read, the peer is told that
-    /// no more bytes will come. It does not wait for a connection that is still being made. Releasing the writer
-    /// closes the stream as well.
+    /// no more bytes will come. It does not wait for a connection that is still being made. Releasing the
+    /// writer closes the stream as well.
     public func close() async {
         // A stream that has failed is closed all the same.
         try? await add([], isLast: true)

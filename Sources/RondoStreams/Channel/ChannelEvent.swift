@@ -5,13 +5,13 @@ package enum ChannelEvent: Equatable, Sendable {
     case connected(SocketAddress)
     /// Bytes of a proxy have come; it has not let the connection through yet.
     case negotiating
-    /// A TLS handshake begins. Reported once for each TLS session: the proxy's first, then the host's; and by a later
-    /// `secure(_:)` too.
+    /// A TLS handshake begins. Reported once for each TLS session: the proxy's first, then the host's; and by
+    /// a later `secure(_:)` too.
     case securing
     /// Reported once for each TLS session, after its `securing`.
     case secured(version: String, cipher: String, subject: String)
-    /// Bytes can be read and written from now on. Reported once: a later `secure(_:)` reports only `securing` and
-    /// `secured`.
+    /// Bytes can be read and written from now on. Reported once: a later `secure(_:)` reports only `securing`
+    /// and `secured`.
     case open
     /// A read may find bytes or the end. Reported only while `wantsRead`, in every pass while bytes wait.
     case readable

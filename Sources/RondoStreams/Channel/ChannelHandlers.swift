@@ -9,7 +9,8 @@ package struct ChannelHandlers {
 
     private var box: Box?
 
-    /// Called with the question whether the peer is trusted; if nil, `TLSSettings.trustHandler` is called instead.
+    /// Called with the question whether the peer is trusted; if nil, `TLSSettings.trustHandler` is called
+    /// instead.
     package var onTrust: ((TLSTrust) -> Void)? {
         get { box?.onTrust }
         set {

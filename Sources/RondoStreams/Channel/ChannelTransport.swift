@@ -19,7 +19,8 @@ struct ChannelTransport {
     /// Looks at a connection between two uses: true if nothing has come, nor the end.
     func checkQuiet() -> Bool {
         guard let engine else { return socket.isQuiet() }
-        // The kernel is asked first, since OpenSSL takes longer to find that there is nothing: see W5 over HTTPS.
+        // The kernel is asked first, since OpenSSL takes longer to find that there is nothing: see W5 over
+        // HTTPS.
         let isSilent = engine.failure == nil && !engine.hasPendingPlaintext && socket.isQuiet()
         return isSilent || engine.checkQuiet()
     }

@@ -17,9 +17,9 @@ final class ReadAhead: @unchecked Sendable {
 
     // MARK: Spares
 
-    /// The most objects that are kept for reuse by all streams; further ones are freed. A loop reads ahead for as
-    /// many streams in a row, before it calls their delegates (`SocketReader`). Without them bench-guard's stream.message
-    /// takes 6 % more instructions, and an allocation.
+    /// The most objects that are kept for reuse by all streams; further ones are freed. A loop reads ahead
+    /// for as many streams in a row, before it calls their delegates (`SocketReader`). Without them
+    /// bench-guard's stream.message takes 6 % more instructions, and an allocation.
     private static let maximumSpare = 16
 
     private static let spare = Mutex<[ReadAhead]>([])

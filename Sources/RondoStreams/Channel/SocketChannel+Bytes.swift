@@ -33,8 +33,8 @@ extension SocketChannel {
         }
     }
 
-    /// Whether bytes are to stay in the kernel until the client reads them: it keeps the descriptor when the channel is
-    /// closed. Over TLS they could not.
+    /// Whether bytes are to stay in the kernel until the client reads them: it keeps the descriptor when the
+    /// channel is closed. Over TLS they could not.
     var leavesBytes: Bool { !closesDescriptor && plainDescriptor >= 0 }
 
     /// Writes bytes, perhaps fewer than given.

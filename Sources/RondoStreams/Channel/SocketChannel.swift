@@ -47,7 +47,8 @@ package final class SocketChannel {
             updateInterest()
         }
     }
-    // The storage of these three: bench-guard's stream.message takes 3.4 % more instructions with `didSet` in its place.
+    // The storage of these three: bench-guard's stream.message takes 3.4 % more instructions with `didSet` in
+    // its place.
     private var tellOwner: ((Event) -> Void)?
     private var isReading = false
     private var isWriting = false
@@ -116,10 +117,12 @@ package final class SocketChannel {
     }
 
     /// Secures the open connection (STARTTLS, rule ST-42). The connection is not open meanwhile; the event is
-    /// `secured` or `failed`, in a later pass, in which TLS begins: until then other settings replace these. While
-    /// the connection is still being made, the settings take effect as if they had been set from the start.
+    /// `secured` or `failed`, in a later pass, in which TLS begins: until then other settings replace these.
+    /// While the connection is still being made, the settings take effect as if they had been set from the
+    /// start.
     ///
-    /// - Parameter received: Bytes that the owner has read and not used. TLS gets them: none may pass for secured data.
+    /// - Parameter received: Bytes that the owner has read and not used. TLS gets them: none may pass for
+    ///   secured data.
     /// - Returns: False if the connection is secured already, or TLS has begun, or the channel is closed.
     package func secure(_ settings: TLSSettings?, received: [UInt8] = []) -> Bool {
         switch phase {

@@ -112,8 +112,8 @@ public final class CFFileDescriptor: Sendable {
         }
     }
 
-    /// Invalidates this object if its source was refused: because the descriptor was closed, or by the kernel,
-    /// for lack of memory for example (rule SRC-27).
+    /// Invalidates this object if its source was refused: because the descriptor was closed, or by the
+    /// kernel, for lack of memory for example (rule SRC-27).
     private func endIfRefused() {
         guard let mayClose = state.withLock({ $0.source })?.mayCloseAfterRefusal else { return }
         invalidate(closes: mayClose && closesOnInvalidate)

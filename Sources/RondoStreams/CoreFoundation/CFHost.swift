@@ -174,8 +174,8 @@ public final class CFHost: Sendable {
         source?.signalAndWakeUp()
     }
 
-    /// Keeps the result of a look-up that has ended and was not reported, if the host is in no mode: its client is told only
-    /// if the host enters a mode before the next look-up begins. Called under the lock.
+    /// Keeps the result of a look-up that has ended and was not reported, if the host is in no mode: its
+    /// client is told only if the host enters a mode before the next look-up begins. Called under the lock.
     ///
     /// - Returns: Whether there is such a look-up.
     private func learnIfAbandoned(_ state: inout State) -> Bool {

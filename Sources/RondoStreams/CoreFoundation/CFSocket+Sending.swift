@@ -77,8 +77,8 @@ extension CFSocket {
         }
     }
 
-    /// Blocks the thread, which the caller has counted under the lock (`beginWaiting()`), until the socket is writable or was
-    /// invalidated.
+    /// Blocks the thread, which the caller has counted under the lock (`beginWaiting()`), until the socket is
+    /// writable or was invalidated.
     ///
     /// - Returns: False if `end` has passed.
     private func waitUntilWritable(until end: LoopInstant) -> Bool {
@@ -94,8 +94,8 @@ extension CFSocket {
 
     // MARK: - Sending
 
-    /// The bytes that one system call sends over a stream. Between two calls the time is looked at: while the receiver takes bytes
-    /// as fast as they come, one call goes on until it has sent all of them.
+    /// The bytes that one system call sends over a stream. Between two calls the time is looked at: while the
+    /// receiver takes bytes as fast as they come, one call goes on until it has sent all of them.
     private static var pieceSize: Int { 1 << 20 }
 
     /// Sends all of `data` or fails (rule CS-10).
@@ -107,7 +107,8 @@ extension CFSocket {
         let end = timeout > 0 ? LoopClock.systemNow.advanced(bySeconds: timeout) : .never
         let turn = timeout > 0 && timeout < 1e9 ? DispatchTime.now() + timeout : DispatchTime.distantFuture
         guard sending.wait(timeout: turn) == .success else { return .timeout }
-        // Once it has waited, the thread counts until it returns: each wait would otherwise make a pipe of its own.
+        // Once it has waited, the thread counts until it returns: each wait would otherwise make a pipe of
+        // its own.
         var isCounted = false
         defer {
             if isCounted { endWaiting() }
@@ -148,9 +149,11 @@ extension CFSocket {
 
 // The threads that wait, under the lock.
 extension CFSocket.State {
-    /// Counts a thread whose call is about to wait until the socket is writable, and makes the pipe, if there is none.
+    /// Counts a thread whose call is about to wait until the socket is writable, and makes the pipe, if there
+    /// is none.
     ///
-    /// - Parameter again: Whether the thread is counted already: no descriptor may have been left for the pipe then.
+    /// - Parameter again: Whether the thread is counted already: no descriptor may have been left for the
+    ///   pipe then.
     mutating func beginWaiting(again: Bool = false) {
         if !again { waitingThreads += 1 }
         guard wakeUp.reading < 0 else { return }
@@ -158,7 +161,8 @@ extension CFSocket.State {
         if rondo_pipe(&ends) == 0 { wakeUp = (ends[0], ends[1]) }
     }
 
-    /// What a counted thread polls besides the socket, -1 for nothing, and when it must ask again; nil once the socket is invalid.
+    /// What a counted thread polls besides the socket, -1 for nothing, and when it must ask again; nil once
+    /// the socket is invalid.
     mutating func nextWait() -> (wakeUp: Int32, limit: LoopInstant)? {
         guard isValid else { return nil }
         beginWaiting(again: true)
@@ -166,7 +170,8 @@ extension CFSocket.State {
         return (-1, LoopClock.systemNow.advanced(bySeconds: Self.longestWaitWithoutPipe))
     }
 
-    /// The most seconds for which a thread waits at a time while no descriptor is left for the pipe that would wake it.
+    /// The most seconds for which a thread waits at a time while no descriptor is left for the pipe that
+    /// would wake it.
     private static let longestWaitWithoutPipe = 1.0
 
     /// Undoes `beginWaiting()`, before the thread's call returns.

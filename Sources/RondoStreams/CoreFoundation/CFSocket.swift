@@ -23,8 +23,8 @@ public final class CFSocket: Sendable {
     package typealias CallBack =
         @Sendable (CFSocket, CFSocketCallBackType, NSData?, UnsafeRawPointer?) -> Void
 
-    /// Changed in `+Calls` and `+Sending` too, because each call on the descriptor is made under the lock, and its result changes
-    /// this state before another thread sees it.
+    /// Changed in `+Calls` and `+Sending` too, because each call on the descriptor is made under the lock,
+    /// and its result changes this state before another thread sees it.
     struct State {
         var callBacks: SocketCallBacks
         var callBack: CallBack?
@@ -33,10 +33,12 @@ public final class CFSocket: Sendable {
         weak var source: RunLoop.Source?
         /// True while nothing is accepted because descriptors have run out.
         var isPaused = false
-        /// The number of threads whose calls wait until the socket is writable, or have waited and may do so again.
+        /// The number of threads whose calls wait until the socket is writable, or have waited and may do so
+        /// again.
         var waitingThreads = 0
-        /// A pipe, through which a byte wakes these threads when the socket is invalidated; -1: no thread is counted, or no
-        /// descriptor was left for it yet, and they look once a second whether the socket is valid.
+        /// A pipe, through which a byte wakes these threads when the socket is invalidated; -1: no thread is
+        /// counted, or no descriptor was left for it yet, and they look once a second whether the socket is
+        /// valid.
         var wakeUp: (reading: Int32, writing: Int32) = (-1, -1)
         /// True if the last of them must close the descriptor: its number must not refer to another file
         /// while their calls may poll it.
@@ -197,7 +199,8 @@ public final class CFSocket: Sendable {
             let last = state
             state.isValid = false
             (state.callBack, state.attachment) = (nil, nil)
-            // Also where the descriptor stays open: the program may close it now, and another file get its number.
+            // Also where the descriptor stays open: the program may close it now, and another file get its
+            // number.
             state.wakeWaitingThreads()
             return last
         }
@@ -212,8 +215,8 @@ public final class CFSocket: Sendable {
             if wasBlocking { handle.setBlocking() }
             return
         }
-        // Decided, and shut down, under the lock: so the last thread that waits cannot close the descriptor in between, whose
-        // number another socket may get.
+        // Decided, and shut down, under the lock: so the last thread that waits cannot close the descriptor
+        // in between, whose number another socket may get.
         let waits = state.withLock { state in
             state.isClosedLater = state.waitingThreads > 0
             if state.isClosedLater { handle.shutDown() }

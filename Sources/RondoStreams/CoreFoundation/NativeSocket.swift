@@ -41,8 +41,8 @@ struct NativeSocket {
     }
 
     /// The phase of a new object. A broken connection has no peer, and neither has a socket that was never
-    /// connected. But only the broken one is readable, and its end must be reported; so must the failure of an
-    /// attempt of the program's own.
+    /// connected. But only the broken one is readable, and its end must be reported; so must the failure of
+    /// an attempt of the program's own.
     func initialPhase(_ types: CFSocketCallBackType) -> SocketCallBacks.Phase {
         let found = phase(types)
         guard found == .idle, isReadable else { return found }

@@ -26,7 +26,8 @@ struct SocketCallBacks {
     /// The raw values of the callbacks that are enabled again automatically, and the two flags above.
     /// Set by the program, through `CFSocket.flags`.
     var flags: UInt
-    /// Set by `CFSocket` too, which asks the descriptor: the program may have connected it, or made it listen, by itself.
+    /// Set by `CFSocket` too, which asks the descriptor: the program may have connected it, or made it
+    /// listen, by itself.
     var phase: Phase
     /// True once the end of a connection was found.
     private(set) var hasEnded = false

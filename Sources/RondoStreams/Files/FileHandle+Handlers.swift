@@ -36,7 +36,8 @@ extension FileHandle {
         handlers.connectWrite(by: write)
     }
 
-    /// Moves a handler from Foundation's property to a side, unless another thread has removed the handle from its last mode.
+    /// Moves a handler from Foundation's property to a side, unless another thread has removed the handle
+    /// from its last mode.
     ///
     /// - Returns: The handler, and the side as it was, to be released without a lock.
     private func move(

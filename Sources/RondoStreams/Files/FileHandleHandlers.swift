@@ -84,9 +84,10 @@ final class FileHandleHandlers: Sendable {
         deinit { close(number) }
     }
 
-    /// The handlers of all handles, keyed by handle. Entries of released handles are removed when there are twice
-    /// as many entries as after the last removal, so that adding one takes constant time on average. Until then
-    /// they stay: the table has at most twice as many entries as handles were in use at that removal, and 16 more.
+    /// The handlers of all handles, keyed by handle. Entries of released handles are removed when there are
+    /// twice as many entries as after the last removal, so that adding one takes constant time on average.
+    /// Until then they stay: the table has at most twice as many entries as handles were in use at that
+    /// removal, and 16 more.
     struct Table<Handlers> {
         private var entries: [ObjectIdentifier: Handlers] = [:]
         private var limit = 16
@@ -111,8 +112,8 @@ final class FileHandleHandlers: Sendable {
         mutating func remove(_ handle: ObjectIdentifier) -> Handlers? { entries.removeValue(forKey: handle) }
     }
 
-    /// Held while a handler moves between Foundation's property and a side, or is set where it belongs. The first lock to be
-    /// taken; no object of the program is released under it, and no loop called.
+    /// Held while a handler moves between Foundation's property and a side, or is set where it belongs. The
+    /// first lock to be taken; no object of the program is released under it, and no loop called.
     static let changes = Mutex(())
 
     private static let all = Mutex(Table<FileHandleHandlers>())
@@ -164,11 +165,11 @@ final class FileHandleHandlers: Sendable {
 
     func handler(_ side: SidePath) -> Handler? { state.withLock { $0[keyPath: side].handler } }
 
-    /// Sets or removes a handler. The caller then calls `connectRead(by:)` or `connectWrite(by:)` for one that was set, and
-    /// invalidates the source of one that was removed.
+    /// Sets or removes a handler. The caller then calls `connectRead(by:)` or `connectWrite(by:)` for one
+    /// that was set, and invalidates the source of one that was removed.
     ///
-    /// - Returns: The side as it was, to be released without a lock; nil, and nothing has changed, if the handle is scheduled
-    ///   no longer.
+    /// - Returns: The side as it was, to be released without a lock; nil, and nothing has changed, if the
+    ///   handle is scheduled no longer.
     func store(_ handler: Handler?, _ side: SidePath) -> Side? {
         state.withLock { state -> Side? in
             guard !state.isDetached else { return nil }
@@ -285,7 +286,8 @@ final class FileHandleHandlers: Sendable {
         }
         source.label = label
         let modes = state.withLock { state -> [LoopMode] in
-            // Another thread may have stored a source meanwhile, which calls the handler, or have removed the handler.
+            // Another thread may have stored a source meanwhile, which calls the handler, or have removed the
+            // handler.
             guard state[keyPath: side].orphan != nil else { return [] }
             state[keyPath: side].source = source
             return state.modes
@@ -303,8 +305,8 @@ final class FileHandleHandlers: Sendable {
 
     // MARK: Loop's thread
 
-    /// Calls the handler, unless another thread is calling it. Until that one has read or written, this loop finds the
-    /// descriptor ready in each pass.
+    /// Calls the handler, unless another thread is calling it. Until that one has read or written, this loop
+    /// finds the descriptor ready in each pass.
     private func serve(
         _ handle: FileHandle, _ descriptor: Int32, _ side: SidePath,
         _ interest: RunLoop.Source.Interest
@@ -315,8 +317,8 @@ final class FileHandleHandlers: Sendable {
         guard mayServe else { return }
         defer { state.withLock { $0[keyPath: side].server.end() } }
         let reads = interest == .read
-        // Another loop, or another reader, may have served the descriptor since this one found it ready: the handler would
-        // block.
+        // Another loop, or another reader, may have served the descriptor since this one found it ready: the
+        // handler would block.
         if !reads, isShared, !SocketCalls.isWritable(descriptor) { return }
         let content =
             reads ? Self.content(of: descriptor, found: SocketCalls.poll(descriptor, for: POLLIN)) : nil
@@ -336,8 +338,8 @@ final class FileHandleHandlers: Sendable {
 
     /// Checks what the handler would read.
     ///
-    /// - Parameter events: The events that `poll(2)` has found before. A pipe that had no writer then, and has no bytes now,
-    ///   is at its end.
+    /// - Parameter events: The events that `poll(2)` has found before. A pipe that had no writer then, and
+    ///   has no bytes now, is at its end.
     static func content(of descriptor: Int32, found events: Int32) -> Content {
         guard events != 0 else { return .nothing }
         var status = stat()
@@ -352,8 +354,8 @@ final class FileHandleHandlers: Sendable {
                 // Another reader may have taken the bytes that `poll(2)` has found in a pipe.
                 return status.st_mode & S_IFMT == S_IFIFO && events & POLLHUP == 0 ? .nothing : .end
             }
-            // Devices that do not count their bytes: only of the null device, and of a terminal that has hung up, the end
-            // is known.
+            // Devices that do not count their bytes: only of the null device, and of a terminal that has hung
+            // up, the end is known.
             let isNullDevice = status.st_mode & S_IFMT == S_IFCHR && status.st_rdev == nullDevice
             return isNullDevice || SocketCalls.poll(descriptor, for: POLLIN) & POLLHUP != 0 ? .end : .bytes
         }
@@ -371,15 +373,16 @@ final class FileHandleHandlers: Sendable {
         let count = recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
         if count >= 0 { return count == 0 && !isForDatagrams ? .end : .bytes }
         switch errno {
-        // Another reader has taken what `poll(2)` has found. If a connection has ended since, the next pass finds its end.
+        // Another reader has taken what `poll(2)` has found. If a connection has ended since, the next pass
+        // finds its end.
         case EAGAIN where !isForDatagrams: return .nothing
         case EAGAIN:
-            // A read of a datagram socket that is shut down for reading does not wait. One with IP_RECVERR stays ready until the
-            // handler has emptied its queue of errors.
+            // A read of a datagram socket that is shut down for reading does not wait. One with IP_RECVERR
+            // stays ready until the handler has emptied its queue of errors.
             let isShut = SocketCalls.readingHasEnded
             return SocketCalls.poll(descriptor, for: isShut) & (isShut | POLLERR) == 0 ? .nothing : .bytes
-        // The kernel reports an error, such as a broken connection, once, and this call has consumed it. The handler finds the
-        // end of a connection; for a datagram that could not be sent it would wait.
+        // The kernel reports an error, such as a broken connection, once, and this call has consumed it. The
+        // handler finds the end of a connection; for a datagram that could not be sent it would wait.
         case _ where isForDatagrams: return .nothing
         case ECONNRESET, EPIPE, ETIMEDOUT, ECONNABORTED, EHOSTUNREACH, ENETUNREACH: return .end
         // Other errors are no end: a listening socket gives ENOTCONN or EINVAL.

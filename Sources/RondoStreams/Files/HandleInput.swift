@@ -136,7 +136,8 @@ final class HandleInput: StreamBackend, Sendable {
         let (descriptor, isWaitedFor) = state.withLock { ($0.descriptor, !$0.waiters.isEmpty) }
         guard let descriptor else { return }
         guard core.state.wantsToBeReady || isWaitedFor else {
-            // Nothing wants the event: stop watching. Not earlier, because most clients read before the next pass.
+            // Nothing wants the event: stop watching. Not earlier, because most clients read before the next
+            // pass.
             return source.stopWatching(.read) {
                 core.state.wantsToBeReady || state.withLock { !$0.waiters.isEmpty }
             }
@@ -265,7 +266,8 @@ final class HandleInput: StreamBackend, Sendable {
             if descriptor.kind == .file { return state.file.isReady ? .bytes(1) : .nothing }
             return descriptor.look()
         }
-        // The kernel reports the error of a socket once, and looking has consumed it: a read would find an orderly end.
+        // The kernel reports the error of a socket once, and looking has consumed it: a read would find an
+        // orderly end.
         if case .failed(let code) = outcome { fail(code) }
         guard outcome == .nothing else { return true }
         // Another reader has taken the bytes, or none have arrived: an event follows when more come (rule

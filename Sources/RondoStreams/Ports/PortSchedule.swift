@@ -2,16 +2,16 @@ internal import RondoCore
 
 /// Keeps the descriptor sources of a socket port in the modes that hold the port, and in no others.
 ///
-/// Only the port knows its modes. It reports changes with no lock held, so the reports arrive in any order if one thread adds
-/// the port and another one removes it. A source enters or leaves a mode with no lock held as well, because the program may
-/// be told of it. So each step asks the port before and afterwards, and is repeated if another thread has changed the modes
-/// meanwhile.
+/// Only the port knows its modes. It reports changes with no lock held, so the reports arrive in any order if
+/// one thread adds the port and another one removes it. A source enters or leaves a mode with no lock held as
+/// well, because the program may be told of it. So each step asks the port before and afterwards, and is
+/// repeated if another thread has changed the modes meanwhile.
 struct PortSchedule: Sendable {
     /// Returns nil once the port is gone.
     let port: @Sendable () -> Port?
 
-    /// The port has entered the mode or left it, and its `sources` are to follow. They are asked for when the mode is known:
-    /// one that is new meanwhile is updated twice, but not missed.
+    /// The port has entered the mode or left it, and its `sources` are to follow. They are asked for when the
+    /// mode is known: one that is new meanwhile is updated twice, but not missed.
     func update(_ sources: [RunLoop.Source], in loop: RunLoop, _ mode: RunLoop.Mode) {
         for source in sources { update(source, in: loop, mode) }
     }

@@ -101,8 +101,8 @@ struct ConnectNegotiation: ProxyNegotiation {
         return digits.reduce(0) { $0 * 10 + $1 }
     }
 
-    /// "host:port", with an IPv6 address in brackets and without its zone, which is a name on this machine (RFC 6874 §4);
-    /// nil if it cannot be written.
+    /// "host:port", with an IPv6 address in brackets and without its zone, which is a name on this machine
+    /// (RFC 6874 §4); nil if it cannot be written.
     private var authority: String? {
         let host = destination.host
         // Refuses characters that would end the line or the word, and names that are not in DNS form.

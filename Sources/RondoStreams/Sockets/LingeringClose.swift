@@ -14,18 +14,18 @@ internal import RondoMutex
 
 /// The orderly end of one TLS connection: waits for the peer's end before it closes the socket.
 ///
-/// `@unchecked Sendable`: `lock` guards its variables, and the use of its socket and engine, until it is over; then
-/// only `end()` uses them.
+/// `@unchecked Sendable`: `lock` guards its variables, and the use of its socket and engine, until it is
+/// over; then only `end()` uses them.
 package final class LingeringClose: @unchecked Sendable {
     /// The seconds to wait for the peer's end: longer than a round trip, after which the peer has received
     /// ours. nginx waits 5 seconds for the next byte, and 30 in all.
     static let seconds = 2.0
     /// The most bytes that are discarded.
     static let byteLimit = Socket.discardLimit
-    /// The most connections that linger at a time. A further one ends the one that has waited longest, first among
-    /// those that have sent everything: silent peers could otherwise cut off the last bytes of all others. With the
-    /// connections that the loader has in use and keeps idle, 512 and 256 unless a program sets its limits, they are
-    /// fewer than the 1,024 descriptors that a process usually may open.
+    /// The most connections that linger at a time. A further one ends the one that has waited longest, first
+    /// among those that have sent everything: silent peers could otherwise cut off the last bytes of all
+    /// others. With the connections that the loader has in use and keeps idle, 512 and 256 unless a program
+    /// sets its limits, they are fewer than the 1,024 descriptors that a process usually may open.
     static let connectionLimit = 192
 
     private static let connections = Mutex(LingeringConnections<LingeringClose>(limit: connectionLimit))

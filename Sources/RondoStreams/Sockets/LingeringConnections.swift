@@ -16,8 +16,8 @@ struct LingeringConnections<Connection: AnyObject & Sendable>: Sendable {
     var count: Int { entries.count }
     var all: [Connection] { entries.values.map(\.connection) }
 
-    /// Adds a connection; beyond the limit it takes the place of the one that has waited longest, first among those that
-    /// have sent everything.
+    /// Adds a connection; beyond the limit it takes the place of the one that has waited longest, first among
+    /// those that have sent everything.
     ///
     /// - Returns: The other one, which the caller must end.
     mutating func insert(_ connection: Connection, hasSentAll: Bool) -> Connection? {

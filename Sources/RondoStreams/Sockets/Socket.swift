@@ -13,8 +13,9 @@ internal import RondoCore
 package final class Socket {
     /// The descriptor's number, or -1 once closed.
     package private(set) var descriptor: Int32
-    /// The flags of the open file before the descriptor was adopted, with `O_CLOEXEC`, which is the descriptor's own; -1 if
-    /// this object made it. (An optional would put the object into the next size class.)
+    /// The flags of the open file before the descriptor was adopted, with `O_CLOEXEC`, which is the
+    /// descriptor's own; -1 if this object made it. (An optional would put the object into the next size
+    /// class.)
     private let flags: Int32
 
     package enum ReadResult: Equatable, Sendable {
@@ -43,8 +44,8 @@ package final class Socket {
         setNoDelay()
     }
 
-    /// Takes over a descriptor that does not block, without a system call. One that `accept4` has made has the
-    /// options of the listening socket.
+    /// Takes over a descriptor that does not block, without a system call. One that `accept4` has made has
+    /// the options of the listening socket.
     init(accepted descriptor: Int32) {
         self.descriptor = descriptor
         flags = -1
@@ -201,8 +202,8 @@ extension Socket {
     /// Discards the bytes that have arrived. Closing a socket with unread bytes would reset the connection
     /// and discard the bytes that it has not sent yet.
     ///
-    /// - Parameter total: The number of bytes discarded so far, which this updates; reading stops once it reaches
-    ///   `limit`, which the last read may exceed.
+    /// - Parameter total: The number of bytes discarded so far, which this updates; reading stops once it
+    ///   reaches `limit`, which the last read may exceed.
     func discardArrived(upTo limit: Int, _ total: inout Int) -> Discarded {
         var piece = [UInt8](repeating: 0, count: 16_384)
         while total < limit {

@@ -60,8 +60,8 @@ package enum SocketCalls {
         }
     }
 
-    /// `POLLRDHUP`: the peer has ended the connection, or this side is shut down for reading. glibc's header defines it under
-    /// `_GNU_SOURCE` only.
+    /// `POLLRDHUP`: the peer has ended the connection, or this side is shut down for reading. glibc's header
+    /// defines it under `_GNU_SOURCE` only.
     static let readingHasEnded: Int32 = 0x2000
 
     /// The events that `poll(2)` finds on a descriptor now, of `events`; errors and hang-ups are always

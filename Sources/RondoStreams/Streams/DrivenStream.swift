@@ -17,8 +17,8 @@ package protocol RetainedDelegate: StreamDelegate {
 }
 
 extension Foundation.Stream {
-    /// Notes that `event` of this stream was delivered and ignored: there is no delegate, or a client that has not asked
-    /// for it. Called in the delivery.
+    /// Notes that `event` of this stream was delivered and ignored: there is no delegate, or a client that
+    /// has not asked for it. Called in the delivery.
     package func noteIgnored(_ event: Event) {
         (self as? any DrivenStream)?.core.update { $0.ignored(event) }
     }

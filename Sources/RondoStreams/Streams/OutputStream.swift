@@ -169,8 +169,9 @@ open class OutputStream: Foundation.OutputStream, StreamDelegate {
     /// Closes the stream and takes it out of all loops; it cannot be opened again (rule ST-5).
     ///
     /// If the input of the connection is still open, the peer is told that no more bytes will come, and the
-    /// input can still be read. Without TLS, do that to its end before the input is closed: if both are closed while
-    /// received bytes are unread, TCP resets the connection, and the peer may lose the last bytes that were written.
+    /// input can still be read. Without TLS, do that to its end before the input is closed: if both are
+    /// closed while received bytes are unread, TCP resets the connection, and the peer may lose the last
+    /// bytes that were written.
     open override func close() {
         if leaveAndClose(), backend == nil { super.close() }
     }

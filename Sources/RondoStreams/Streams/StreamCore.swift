@@ -42,8 +42,8 @@ final class StreamCore: SharedQueueClient {
         var schedule = ClientSchedule()
         /// Boxed, because most streams have none.
         var name: StreamName?
-        /// The thread that calls the delegate, while `depth` is not 0. (A `CallingThread` would make every stream 16 bytes
-        /// larger.)
+        /// The thread that calls the delegate, while `depth` is not 0. (A `CallingThread` would make every
+        /// stream 16 bytes larger.)
         var deliverer = pthread_t()
 
         /// Marks the stream as waiting for delivery, if events are pending.
@@ -88,8 +88,9 @@ final class StreamCore: SharedQueueClient {
 
     /// Notes that bytes or space are there, if `look` finds them.
     ///
-    /// A client on another thread may read or write meanwhile. It takes the same lock afterwards (`StreamState.used`), so bytes
-    /// that it has read are not reported as ready: its next read would wait for more.
+    /// A client on another thread may read or write meanwhile. It takes the same lock afterwards
+    /// (`StreamState.used`), so bytes that it has read are not reported as ready: its next read would wait
+    /// for more.
     func noteReady<Found>(_ look: () -> Found, _ isReady: (Found) -> Bool) -> Found {
         update { state in
             let found = look()
@@ -115,7 +116,8 @@ final class StreamCore: SharedQueueClient {
 
     private func enqueue(in queues: ClientSchedule.Queues, deferred: Bool = false) {
         if case .dispatch(let queue) = queues { submit(to: queue) }
-        // A run that returns after each source serves one stream at a time: there a stream that waits for others gains nothing.
+        // A run that returns after each source serves one stream at a time: there a stream that waits for
+        // others gains nothing.
         queues.enqueue(self, deferred: deferred && !queues.returnAfterSource)
     }
 
@@ -130,7 +132,8 @@ final class StreamCore: SharedQueueClient {
     /// The modes that the client has scheduled the stream in.
     var modes: [LoopMode] { guarded.withLock { $0.schedule.modes } }
 
-    /// The modes in which a run loop serves what is below the stream: `modes`, or, with a dispatch queue, the loader's.
+    /// The modes in which a run loop serves what is below the stream: `modes`, or, with a dispatch queue, the
+    /// loader's.
     var servingModes: [LoopMode] { guarded.withLock { $0.schedule.servingModes } }
 
     /// Whether `mode` is one of `servingModes`.
@@ -221,7 +224,8 @@ final class StreamCore: SharedQueueClient {
     func serve(by queue: SharedQueue) -> Bool {
         let delivery = guarded.withLock { guarded -> Delivery? in
             guard guarded.mayDeliver else {
-                // The stream stays in the queue of the loop that is calling the delegate: a nested run may be waiting there.
+                // The stream stays in the queue of the loop that is calling the delegate: a nested run may be
+                // waiting there.
                 guarded.schedule.endWaiting(onlyIn: queue)
                 return nil
             }
@@ -286,8 +290,8 @@ extension StreamCore.Guarded {
     fileprivate mutating func beginDelivery() -> Delivery? {
         guard !state.owed.isEmpty, let stream = weakStream.stream else { return nil }
         var delivery = Delivery(stream: stream, version: schedule.version, rest: state.owed)
-        // An event is pending, so `takeNextEvent` finds one. (From here on the stream must not be released by this
-        // function: its deinit would take the lock that is held here.)
+        // An event is pending, so `takeNextEvent` finds one. (From here on the stream must not be released by
+        // this function: its deinit would take the lock that is held here.)
         _ = takeNextEvent(&delivery)
         deliverer = pthread_self()
         depth += 1

@@ -208,8 +208,8 @@ public final class StreamListener {
     /// Whether the listener waits for descriptors or memory to become free.
     public var isPaused: Bool { pause != nil }
 
-    /// Why no connection was handed out, in a sentence and as a reason (see `DeliveryObstacle`). The thread of the listener's
-    /// loop may ask.
+    /// Why no connection was handed out, in a sentence and as a reason (see `DeliveryObstacle`). The thread
+    /// of the listener's loop may ask.
     public var whyNotDelivering: DeliveryObstacle {
         guard let source else { return DeliveryObstacle.invalid }
         let obstacle = source.whyNotDelivering
@@ -225,7 +225,8 @@ public final class StreamListener {
     // MARK: - Schedule
 
     /// Accepts connections on the thread of `aRunLoop` while it runs in `mode`; several modes, or `.common`,
-    /// are allowed. All must be modes of one loop: a second loop traps, unless the first one's thread has ended.
+    /// are allowed. All must be modes of one loop: a second loop traps, unless the first one's thread has
+    /// ended.
     public func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) {
         guard let source else { return }
         // The thread's end has taken the source out of the modes.

@@ -19,9 +19,9 @@ extension Foundation.Stream.PropertyKey {
     /// that the program has passed in, true for all others (rule ST-40). Apple's
     /// `kCFStreamPropertyShouldCloseNativeSocket`.
     ///
-    /// A program that takes the socket over from open streams sets it to false, calls the input stream's `getBuffer`
-    /// until that returns false, and closes the streams: bytes that the stream has read ahead are no longer in the
-    /// socket. If it is false before the streams are opened, unread bytes stay there.
+    /// A program that takes the socket over from open streams sets it to false, calls the input stream's
+    /// `getBuffer` until that returns false, and closes the streams: bytes that the stream has read ahead are
+    /// no longer in the socket. If it is false before the streams are opened, unread bytes stay there.
     public static let shouldCloseNativeSocketKey = Self(
         rawValue: "kCFStreamPropertyShouldCloseNativeSocket")
 

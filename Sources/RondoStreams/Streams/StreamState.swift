@@ -33,12 +33,14 @@ struct StreamState: Sendable {
 
         /// Bytes, or space, are there as far as is known.
         static let isReady = Facts(rawValue: 1)
-        /// No event of the direction has come since the client has read or written, or done what counts as that.
+        /// No event of the direction has come since the client has read or written, or done what counts as
+        /// that.
         static let isArmed = Facts(rawValue: 2)
         static let owesOpenCompleted = Facts(rawValue: 4)
         static let owesEnd = Facts(rawValue: 8)
         static let owesError = Facts(rawValue: 16)
-        /// The last event of the direction was ignored: there was no delegate, or a client that had not asked for it.
+        /// The last event of the direction was ignored: there was no delegate, or a client that had not asked
+        /// for it.
         static let wasIgnored = Facts(rawValue: 32)
 
         mutating func set(_ fact: Facts, to isSo: Bool) {
@@ -131,8 +133,9 @@ struct StreamState: Sendable {
         if event == direction.event { facts.insert(.wasIgnored) }
     }
 
-    /// Records that there is another delegate. It gets the event that was ignored, and none that was delivered to an
-    /// earlier one: two that replace each other in their handlers would be called in each pass (rule ST-9).
+    /// Records that there is another delegate. It gets the event that was ignored, and none that was
+    /// delivered to an earlier one: two that replace each other in their handlers would be called in each
+    /// pass (rule ST-9).
     mutating func delegateChanged() {
         if facts.contains(.wasIgnored) { isArmed = true }
     }

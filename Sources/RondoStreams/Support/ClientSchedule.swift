@@ -117,7 +117,8 @@ package struct ClientSchedule {
         return others.isEmpty ? [first.mode] : [first.mode] + others.map(\.mode)
     }
 
-    /// The modes in which a run loop serves what is below the stream: its modes, or, with a dispatch queue, the loader's.
+    /// The modes in which a run loop serves what is below the stream: its modes, or, with a dispatch queue,
+    /// the loader's.
     var servingModes: [LoopMode] { dispatchQueue == nil ? modes : [.loader] }
 
     /// Whether `mode` is one of `servingModes`.
@@ -164,7 +165,8 @@ package struct ClientSchedule {
         return removed.queue
     }
 
-    /// Takes out the queues of loops whose threads have ended: a client may be used by many threads that do not live long.
+    /// Takes out the queues of loops whose threads have ended: a client may be used by many threads that do
+    /// not live long.
     ///
     /// - Returns: The queues, which the caller must leave.
     mutating func removeEnded(of client: any SharedQueueClient) -> [SharedQueue] {

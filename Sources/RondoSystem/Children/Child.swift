@@ -142,8 +142,8 @@ public final class Child: Sendable {
         loop.add(eventSource, forMode: mode)
         loop.add(endSource, forMode: mode)
         outputs.schedule(in: loop, forMode: mode)
-        // While the source is in a loop, it retains the child. Attached after the adds: before them, another thread that
-        // unschedules the child would release it for good.
+        // While the source is in a loop, it retains the child. Attached after the adds: before them, another
+        // thread that unschedules the child would release it for good.
         eventSource.attachment = self
         // The source is in no loop if the loop's thread has ended, or another thread has unscheduled the child.
         eventSourceHasLeft()
@@ -151,11 +151,12 @@ public final class Child: Sendable {
             handle.reaper.forget(handle)
             // A task may have begun to wait meanwhile, whatever modes run.
             if events.withLock({ $0.isAwaited }) { handle.reaper.watch(handle) }
-            // Another thread may have removed the source meanwhile, and found that the reaper still watched the child.
+            // Another thread may have removed the source meanwhile, and found that the reaper still watched
+            // the child.
             endSourceHasLeft()
         }
-        // A loop to which callbacks were left may have held the child in no mode, or in another one; the loops that leave
-        // some ask again.
+        // A loop to which callbacks were left may have held the child in no mode, or in another one; the
+        // loops that leave some ask again.
         if events.withLock({ $0.endAsking() }) { eventSource.signalAndWakeUp() }
     }
 

@@ -18,8 +18,8 @@ extension Child {
         public var standardOutput = Output.inherited
         /// The destination of the child's standard error; at first the parent's.
         public var standardError = Output.inherited
-        /// Further descriptors of the child, by their number in the child, from 3 on. The values are descriptors of
-        /// the parent, which stay open there (rule CH-9).
+        /// Further descriptors of the child, by their number in the child, from 3 on. The values are
+        /// descriptors of the parent, which stay open there (rule CH-9).
         public var descriptors: [Int32: Int32] = [:]
         /// The process group of the child; at first the parent's.
         public var group = Group.parents

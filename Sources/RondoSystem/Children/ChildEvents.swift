@@ -22,8 +22,8 @@ struct ChildEvents: Sendable {
     var isAwaited = false
     /// The number of piped outputs that have not ended.
     var openOutputs = 0
-    /// The loops and modes in which the child was scheduled and not unscheduled, as the program has named them. A child that
-    /// is in default and under `.common` is in default until it has left both.
+    /// The loops and modes in which the child was scheduled and not unscheduled, as the program has named
+    /// them. A child that is in default and under `.common` is in default until it has left both.
     private var modes: [LoopMode] = []
 
     /// True if a thread waits for stops.
@@ -39,8 +39,8 @@ struct ChildEvents: Sendable {
     enum Turn {
         /// It makes them.
         case begun
-        /// Another thread makes them. The caller tells its loop, where a nested run may be waiting for them; nil if that
-        /// was done already.
+        /// Another thread makes them. The caller tells its loop, where a nested run may be waiting for them;
+        /// nil if that was done already.
         case left(to: RunLoop?)
     }
 
@@ -90,7 +90,8 @@ struct ChildEvents: Sendable {
     /// True if the end and the completion were reported.
     var isOver: Bool { isEndReported && isCompletionReported }
 
-    /// Lets the calling thread make callbacks, if no other one does. It then calls `next()` until that returns nil.
+    /// Lets the calling thread make callbacks, if no other one does. It then calls `next()` until that
+    /// returns nil.
     ///
     /// - Parameter loop: The loop of the calling thread.
     mutating func beginReporting(on loop: RunLoop) -> Turn {

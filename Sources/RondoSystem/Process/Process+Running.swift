@@ -77,8 +77,8 @@ extension Process {
         DispatchQueue.global().async { [self] in callHandler() }
     }
 
-    /// Called when the source has left a mode, as when the thread of its loop ends: a handler that is due is called in the
-    /// background if the process is scheduled on no other loop.
+    /// Called when the source has left a mode, as when the thread of its loop ends: a handler that is due is
+    /// called in the background if the process is scheduled on no other loop.
     func sourceHasLeft() {
         let unneeded = state.withLock { state -> RunLoop.Source? in
             guard state.handler != nil, state.status != nil, !state.schedule.isScheduled else { return nil }
@@ -89,12 +89,14 @@ extension Process {
 
     /// Makes the change, and has the end reported if it has come.
     ///
-    /// - Parameter old: Invalidated once the new source is in the modes, so that these are not empty meanwhile.
+    /// - Parameter old: Invalidated once the new source is in the modes, so that these are not empty
+    ///   meanwhile.
     private func carryOut(_ change: ProcessSchedule.Change, insteadOf old: RunLoop.Source? = nil) {
         change.apply()
         old?.invalidate()
         if state.withLock({ $0.status != nil }) { change.signal() }
-        // The threads of the loops may have ended before the source could enter a mode: then no cancel callback comes.
+        // The threads of the loops may have ended before the source could enter a mode: then no cancel
+        // callback comes.
         if !change.source.isScheduled { sourceHasLeft() }
     }
 
@@ -137,8 +139,8 @@ extension Process {
         if let change { carryOut(change, insteadOf: old) }
     }
 
-    /// Undoes `schedule(in:forMode:)`. With the last mode, a handler that is due is called on a queue in the background
-    /// (rule PR-6). Any thread.
+    /// Undoes `schedule(in:forMode:)`. With the last mode, a handler that is due is called on a queue in the
+    /// background (rule PR-6). Any thread.
     public func unschedule(from loop: RunLoop, forMode mode: RunLoop.Mode) {
         let (old, change) = state.withLock { state -> (RunLoop.Source?, ProcessSchedule.Change?) in
             guard state.schedule.unschedule(from: loop, mode), let old = state.schedule.take() else {
@@ -203,7 +205,8 @@ extension Process {
 }
 
 extension Process.State {
-    /// Sends a signal to the child for a method of this name, under the process's lock: it calls nothing back.
+    /// Sends a signal to the child for a method of this name, under the process's lock: it calls nothing
+    /// back.
     ///
     /// - Returns: True if the child has got the signal.
     func send(_ number: Int32, _ name: String) -> Bool {

@@ -153,7 +153,8 @@ open class Process: NSObject, @unchecked Sendable {
         set { executableURL = newValue.map { URL(fileURLWithPath: $0) } }
     }
 
-    /// The path of the working directory; empty means that of this process. The older name of `currentDirectoryURL`.
+    /// The path of the working directory; empty means that of this process. The older name of
+    /// `currentDirectoryURL`.
     @available(*, deprecated, renamed: "currentDirectoryURL")
     open var currentDirectoryPath: String {
         get { directory }
@@ -212,7 +213,8 @@ open class Process: NSObject, @unchecked Sendable {
                 state.owesHandler = box != nil
                 return state.handler.map(HandlerBox.init)
             }
-            // Released with no lock held: it may hold the last reference to an object whose deinit asks the process.
+            // Released with no lock held: it may hold the last reference to an object whose deinit asks the
+            // process.
             withExtendedLifetime(replaced) {}
             if newValue != nil { handlerWasSet() }
         }

@@ -1,8 +1,9 @@
-/// How many calls of `suspend()` no `resume()` has undone (rule PR-18). Negative after a `resume()` too many, which counts for
-/// a later `suspend()`.
+/// How many calls of `suspend()` no `resume()` has undone (rule PR-18). Negative after a `resume()` too many,
+/// which counts for a later `suspend()`.
 ///
-/// The signals are sent by closures, so that counting and sending are one step under the lock of the process: otherwise
-/// another thread could come in between, and send its SIGCONT before a SIGSTOP that is counted already.
+/// The signals are sent by closures, so that counting and sending are one step under the lock of the process:
+/// otherwise another thread could come in between, and send its SIGCONT before a SIGSTOP that is counted
+/// already.
 struct Suspensions {
     private var count = 0
 

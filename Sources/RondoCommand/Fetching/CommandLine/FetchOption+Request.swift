@@ -317,8 +317,8 @@ extension FetchOperation {
         "smb", "smbs", "smtp", "smtps", "telnet", "tftp",
     ]
 
-    /// Changes the default of a set of URL schemes as curl's notation says: `=https`, `-all,https`, `+data`. A scheme
-    /// without a sign is added.
+    /// Changes the default of a set of URL schemes as curl's notation says: `=https`, `-all,https`, `+data`.
+    /// A scheme without a sign is added.
     mutating func change(
         _ schemes: WritableKeyPath<FetchOperation, Set<String>>, by text: String, for option: String
     ) throws {

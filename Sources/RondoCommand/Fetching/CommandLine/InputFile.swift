@@ -30,8 +30,8 @@ enum InputFile {
         return text
     }
 
-    /// The lines of a file's text, empty ones too, without the LF or CR LF at their ends. Other characters that end a
-    /// line by Unicode are part of it, as in curl, and so is another CR: see `withoutLineEnds`.
+    /// The lines of a file's text, empty ones too, without the LF or CR LF at their ends. Other characters
+    /// that end a line by Unicode are part of it, as in curl, and so is another CR: see `withoutLineEnds`.
     static func lines(of text: String) -> [Substring] {
         text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
     }
@@ -67,7 +67,7 @@ enum InputFile {
 }
 
 extension String {
-    /// The text without CR and LF, as curl reads a file of `-w`. Curl 7.88 also loses the text between a CR and the end
-    /// of its line, which later versions keep.
+    /// The text without CR and LF, as curl reads a file of `-w`. Curl 7.88 also loses the text between a CR
+    /// and the end of its line, which later versions keep.
     var withoutLineEnds: String { String(unicodeScalars.filter { $0 != "\r" && $0 != "\n" }) }
 }

@@ -55,7 +55,8 @@ struct ProgressLine: Equatable {
 /// Measures bytes a second over the last few seconds.
 struct RateMeter {
     private static let window = 3.0
-    /// The least seconds between two samples that are kept, so that they are few however often they are noted.
+    /// The least seconds between two samples that are kept, so that they are few however often they are
+    /// noted.
     private static let interval = 0.05
     private(set) var samples: [(time: Double, total: Int)]
 

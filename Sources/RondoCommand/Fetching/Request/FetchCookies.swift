@@ -101,8 +101,8 @@ final class FetchCookies: Sendable {
         }
     }
 
-    /// The cookie of a file's line; nil if a Netscape line, or the name or value of a Set-Cookie line, is not UTF-8: the server
-    /// would get other bytes back.
+    /// The cookie of a file's line; nil if a Netscape line, or the name or value of a Set-Cookie line, is not
+    /// UTF-8: the server would get other bytes back.
     private static func cookie(ofLine bytes: Data, now: Date) -> Cookie? {
         let start = "set-cookie:"
         guard String(decoding: bytes.prefix(start.utf8.count), as: UTF8.self).lowercased() == start else {

@@ -118,8 +118,8 @@ struct FetchRequest: Sendable {
 }
 
 extension FetchRequest.Field {
-    /// The field of a line; nil if it has no colon. Spaces and tabs at the ends of the value are not part of it;
-    /// other white space is (RFC 9110, section 5.5).
+    /// The field of a line; nil if it has no colon. Spaces and tabs at the ends of the value are not part of
+    /// it; other white space is (RFC 9110, section 5.5).
     init?(line: Substring.UTF8View) {
         // By bytes: what follows the colon could be one character with it.
         guard let colon = line.firstIndex(of: Grammar.colon) else { return nil }
@@ -323,8 +323,8 @@ extension FetchRequest {
             // The user of a redirect's URL is sent to that URL's host alone.
             let own = target.user.map { (user: $0, password: target.password ?? "") }
             let isTrusted = next.isAtOrigin || operation.trustsRedirects
-            // Unlike curl, which sends a password of the file in plain text where a redirect leads from https to http. (A
-            // file is read only if the command line has no password.)
+            // Unlike curl, which sends a password of the file in plain text where a redirect leads from https
+            // to http. (A file is read only if the command line has no password.)
             let losesTLS = first.url.isSecure && !target.isSecure
             let given = own ?? (losesTLS && netrc != nil ? nil : first.credential)
             let found = try losesTLS ? nil : netrcCredential(for: target, operation)

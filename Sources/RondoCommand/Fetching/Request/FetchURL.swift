@@ -202,7 +202,8 @@ struct FetchURL: Equatable, Sendable {
             && scheme == other.scheme
     }
 
-    /// Where a Location field leads, relative to this URL: the text of a URL that may be one that is not loaded.
+    /// Where a Location field leads, relative to this URL: the text of a URL that may be one that is not
+    /// loaded.
     func destination(of location: String) -> String {
         var target = URIReference(mending: location).resolved(against: URIReference(text))
         // A fragment of the server's is dropped, as in curl.
@@ -212,8 +213,8 @@ struct FetchURL: Equatable, Sendable {
 
     /// The URL to which a Location field leads.
     ///
-    /// - Throws: `FetchFailure` if it is no URL, or one of a scheme that is not loaded. No scheme is guessed, as
-    ///   one is for a typed address: `localhost:80/` is a URL of the scheme localhost.
+    /// - Throws: `FetchFailure` if it is no URL, or one of a scheme that is not loaded. No scheme is guessed,
+    ///   as one is for a typed address: `localhost:80/` is a URL of the scheme localhost.
     func following(_ location: String, keepsDots: Bool) throws(FetchFailure) -> FetchURL {
         let target = destination(of: location)
         let reference = URIReference(target)

@@ -1,6 +1,7 @@
 import Rondo
 
-/// Reads another stream no faster than at a rate, for `--limit-rate`. Until it may go on, it has no bytes available.
+/// Reads another stream no faster than at a rate, for `--limit-rate`. Until it may go on, it has no bytes
+/// available.
 final class PacedStream: Foundation.InputStream {
     private let stream: Foundation.InputStream
     private var pace: UploadPace

@@ -38,8 +38,8 @@ final class StreamedInput: Sendable {
     /// False if the bytes were sent already, and cannot be read again.
     var canBeSent: Bool { start != nil || !wasSent.withLock { $0 } }
 
-    /// Makes a stream of the whole, unopened. Waiting for bytes of a pipe or a terminal does not block the run
-    /// loop.
+    /// Makes a stream of the whole, unopened. Waiting for bytes of a pipe or a terminal does not block the
+    /// run loop.
     func makeStream() throws(FetchFailure) -> Foundation.InputStream {
         guard canBeSent else {
             throw FetchFailure(
@@ -56,8 +56,9 @@ final class StreamedInput: Sendable {
     func giveBack() { wasSent.withLock { $0 = false } }
 }
 
-/// Reads the regular file that is standard input, by the descriptor that the command was started with: another
-/// one might begin at another place, or could not be opened. Several streams do not disturb one another.
+/// Reads the regular file that is standard input, by the descriptor that the command was started with:
+/// another one might begin at another place, or could not be opened. Several streams do not disturb one
+/// another.
 private final class StandardInputFile: Foundation.InputStream {
     private var position: off_t
     private var status = Status.notOpen

@@ -43,7 +43,8 @@ struct FetchFailure: Error, Equatable {
     var code: Int
     var message: String
     var status: Status
-    /// Whether the load exceeded the time of `-m`. The load may have had less time than that, if it began late.
+    /// Whether the load exceeded the time of `-m`. The load may have had less time than that, if it began
+    /// late.
     var isOutOfTotalTime = false
 
     init(_ code: URLError.Code, _ message: String, status: Status = .receiveFailed) {

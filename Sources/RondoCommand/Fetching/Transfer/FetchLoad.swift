@@ -4,7 +4,8 @@ import RondoLab
 /// What becomes of the body of a response.
 enum BodyUse {
     case output
-    /// It is read to its end, and dropped: its length as it is sent is known. Decoded it may be longer than `mostDiscarded`.
+    /// It is read to its end, and dropped: its length as it is sent is known. Decoded it may be longer than
+    /// `mostDiscarded`.
     case discarded
     /// It is read and dropped. If it turns out to be longer than `mostDiscarded`, it is refused there.
     case discardedIfShort
@@ -21,8 +22,8 @@ enum BodyUse {
         (0...mostDiscarded).contains(length) ? .discarded : .refused
     }
 
-    /// The use of the body of a redirect that is followed. One of unknown length is read only if it has an end
-    /// of its own, before that of a connection that can be used again.
+    /// The use of the body of a redirect that is followed. One of unknown length is read only if it has an
+    /// end of its own, before that of a connection that can be used again.
     static func ofRedirect(_ head: ReceivedHead, method: String) -> BodyUse {
         if method == "HEAD" { return .discarded }
         if let length = head.value("Content-Length") { return unwanted(length: Int64(length) ?? -1) }

@@ -1,7 +1,7 @@
 import Rondo
 
-/// The bytes of a file that `-r` and `-C` select. As in curl, `-C` counts before `-r`, and of several ranges the
-/// first one is taken.
+/// The bytes of a file that `-r` and `-C` select. As in curl, `-C` counts before `-r`, and of several ranges
+/// the first one is taken.
 enum FileWindow {
     /// - Parameters:
     ///   - range: The value of `-r`.

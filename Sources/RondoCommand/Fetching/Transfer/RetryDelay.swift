@@ -11,8 +11,8 @@ enum RetryDelay {
     ///
     /// - Parameters:
     ///   - retries: The number of retries so far.
-    ///   - retryAfter: The value of the response's Retry-After: seconds, or a date (RFC 9110 §10.2.3). Nil for a
-    ///     status that no retry follows by default.
+    ///   - retryAfter: The value of the response's Retry-After: seconds, or a date (RFC 9110 §10.2.3). Nil
+    ///     for a status that no retry follows by default.
     ///   - elapsed: Seconds since the transfer began.
     static func seconds(
         _ operation: FetchOperation, retries: Int, retryAfter: String?, elapsed: Double, now: Date = Date()

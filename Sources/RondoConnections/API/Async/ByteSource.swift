@@ -35,8 +35,8 @@ package final class ByteSource: Sendable {
     private struct State {
         var flow: (any ByteFlow)?
         var response: CheckedContinuation<URLResponse, any Error>?
-        /// The tasks that wait for a piece: one, unless a program reads in several tasks at once. Then each piece goes to
-        /// one of them.
+        /// The tasks that wait for a piece: one, unless a program reads in several tasks at once. Then each
+        /// piece goes to one of them.
         var readers: [CheckedContinuation<Data?, any Error>] = []
         var pieces: [Data] = []
         var waiting = 0

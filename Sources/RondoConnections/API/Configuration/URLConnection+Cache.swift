@@ -2,7 +2,8 @@ public import FoundationNetworking
 public import RondoCore
 
 extension URLConnection {
-    /// A store for responses, in memory and on the disk; `URLCache.shared` is one in every program that uses Rondo.
+    /// A store for responses, in memory and on the disk; `URLCache.shared` is one in every program that uses
+    /// Rondo.
     ///
     /// A `URLCache` with Foundation's interface and another implementation: a look-up in memory costs the
     /// same however much is kept, and a thread of its own writes to the disk, so that no run loop waits for
@@ -17,13 +18,13 @@ extension URLConnection {
     ///   kept in memory only. A process that is killed loses the responses of that time and no older ones. A
     ///   broken database is treated as missing.
     /// - A load stores a response of at most a twentieth of `diskCapacity`, or of `memoryCapacity` if that is
-    ///   0: 1 MiB in `URLCache.shared`. A longer one is delivered, and not stored. On the disk no response has
-    ///   more than 256 MiB, whatever the capacity.
+    ///   0: 1 MiB in `URLCache.shared`. A longer one is delivered, and not stored. On the disk no response
+    ///   has more than 256 MiB, whatever the capacity.
     /// - A URL has at most eight variants.
     ///
-    /// It is a cache for one user (a private cache, RFC 9111 §1): a response to a request with `Authorization` answers
-    /// others too, unless `Vary` names that field. A program that acts for several users gives each a cache of its own,
-    /// or none.
+    /// It is a cache for one user (a private cache, RFC 9111 §1): a response to a request with
+    /// `Authorization` answers others too, unless `Vary` names that field. A program that acts for several
+    /// users gives each a cache of its own, or none.
     ///
     /// Programs may set `URLCache.shared`, and `URLConnection.Configuration.cache`, to a cache of any class.
     /// A cache of Foundation's own class that has a disk reads its whole folder for each response that is

@@ -10,8 +10,8 @@ extension URLConnection {
         ///
         /// The client identity and the server name apply only to the origin of the first request (scheme,
         /// host and port): after a redirect to another origin they are not used, like Authorization (rule
-        /// UC-33). All other settings apply wherever redirects lead; pinned keys have to match there, too. Loads
-        /// offer only "http/1.1" of `alpn`; stream tasks of a session offer all of it.
+        /// UC-33). All other settings apply wherever redirects lead; pinned keys have to match there, too.
+        /// Loads offer only "http/1.1" of `alpn`; stream tasks of a session offer all of it.
         public var tls = TLSSettings()
 
         /// The proxy that the connection uses.
@@ -41,8 +41,8 @@ extension URLConnection {
         package var tunnelFields: [HeaderField]?
 
         /// The request target that is sent in place of the URL's path and query, for example `*`, wherever
-        /// redirects lead; nil for the URL's. A proxy gets it behind the server's address, in place of `*` that
-        /// address alone, and a whole URL as it is.
+        /// redirects lead; nil for the URL's. A proxy gets it behind the server's address, in place of `*`
+        /// that address alone, and a whole URL as it is.
         public var requestTarget: String?
 
         /// Whether content codings are decoded, and the parts of a `multipart/x-mixed-replace` separated. If
@@ -70,8 +70,8 @@ extension URLConnection {
         /// that thread, unless more than 400 cookies wait. If a cookie comes again with nothing new but an
         /// expiry that is less than a minute later, the storage keeps the earlier expiry. A domain keeps 180
         /// cookies, a storage 3,300. Beyond that expired cookies are removed first, then, if a domain has too
-        /// many, those that are not `Secure`, and last the others; each time first those that were set longest
-        /// ago.
+        /// many, those that are not `Secure`, and last the others; each time first those that were set
+        /// longest ago.
         ///
         /// Cookies that loads receive for the shared storage are also written to `cookies.sqlite`, beside
         /// Foundation's own file, below `$XDG_DATA_HOME` or `~/.local/share` in a folder named after the
@@ -116,8 +116,8 @@ extension URLConnection {
         /// thread that serves the connection; for logs and for `rondo fetch -v`.
         public var onDiagnostic: (@Sendable (Diagnostic) -> Void)?
 
-        /// Whether the load begins at another origin than the one that the configuration was made for. Set by a resumed
-        /// download alone.
+        /// Whether the load begins at another origin than the one that the configuration was made for. Set by
+        /// a resumed download alone.
         var beginsElsewhere = false
 
         public init() {}
@@ -176,9 +176,10 @@ extension URLConnection.Configuration {
 
     /// Held while a load asks for the shared cache, which the program may change at any time.
     ///
-    /// `URLCache.shared` has a lock that is handed over to waiting threads: where loops share few cores, they queue for
-    /// it. This lock is not handed over, and keeps them from waiting for the other. (W5, 8 loops on two cores: 11.6 µs of
-    /// CPU for a request in each of 16 runs; without it 14.4, and 31 in one run of six.)
+    /// `URLCache.shared` has a lock that is handed over to waiting threads: where loops share few cores, they
+    /// queue for it. This lock is not handed over, and keeps them from waiting for the other. (W5, 8 loops on
+    /// two cores: 11.6 µs of CPU for a request in each of 16 runs; without it 14.4, and 31 in one run of
+    /// six.)
     private static let asking = UnfairMutex(())
 }
 

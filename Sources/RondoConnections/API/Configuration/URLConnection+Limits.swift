@@ -37,7 +37,8 @@ extension URLConnection {
             set { values.idleConnectionsPerServer = newValue }
         }
         /// The maximum kept open in total while no load uses them; beyond it the least recently used one is
-        /// closed. 256 unless set; 0 keeps none. All are closed where a new connection finds no descriptor left.
+        /// closed. 256 unless set; 0 keeps none. All are closed where a new connection finds no descriptor
+        /// left.
         public var idleConnections: Int {
             get { values.idleConnections }
             set { values.idleConnections = newValue }

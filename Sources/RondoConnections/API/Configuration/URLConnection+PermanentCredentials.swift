@@ -14,14 +14,15 @@ extension URLConnection {
         /// state.
         ///
         /// A credential that a delegate gives for a challenge is kept once the server has accepted it. A
-        /// credential that a program puts into `URLCredentialStorage` itself is not, and one that it removes there stays
-        /// in the file: `forgetAll()` removes all, and so does `URLSession.reset(completionHandler:)` of a session with
-        /// the shared credential storage. A thread of Rondo's own writes the file within half a second, and it is
-        /// written when the program ends in an orderly way. Beyond 1,000 credentials, or 32 for one server, the oldest
-        /// are removed; a credential of more than 8 KiB is not kept at all.
+        /// credential that a program puts into `URLCredentialStorage` itself is not, and one that it removes
+        /// there stays in the file: `forgetAll()` removes all, and so does
+        /// `URLSession.reset(completionHandler:)` of a session with the shared credential storage. A thread
+        /// of Rondo's own writes the file within half a second, and it is written when the program ends in an
+        /// orderly way. Beyond 1,000 credentials, or 32 for one server, the oldest are removed; a credential
+        /// of more than 8 KiB is not kept at all.
         ///
-        /// The file is read by this call only, and written as a whole: each process needs one of its own, since the last
-        /// that writes would replace what others have kept.
+        /// The file is read by this call only, and written as a whole: each process needs one of its own,
+        /// since the last that writes would replace what others have kept.
         ///
         /// - Parameter onFailure: Called when `file` could not be written, with a `CocoaError` that has the
         ///   path under `NSFilePathErrorKey` and the errno under `NSUnderlyingErrorKey`. No load fails for

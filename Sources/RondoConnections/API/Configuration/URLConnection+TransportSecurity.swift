@@ -13,7 +13,8 @@ extension URLConnection {
         ///
         /// A thread of Rondo's own writes the servers' wishes within half a second, and the file is written
         /// when the program ends in an orderly way. Beyond 10,000 hosts those that expire first are
-        /// forgotten. The file is read by this call only, and written as a whole: each process needs one of its own.
+        /// forgotten. The file is read by this call only, and written as a whole: each process needs one of
+        /// its own.
         ///
         /// - Parameter onFailure: Called when `file` could not be written, as for
         ///   `PermanentCredentials.keep(in:onFailure:)`; the hosts are then remembered until the program

@@ -30,10 +30,10 @@ public protocol URLConnectionDataDelegate: URLConnectionDelegate {
     ///   itself (rule UC-40).
     ///
     /// Until this method has been called once for a delegate of the class, the connection does not know that
-    /// it is implemented, and keeps what it sends of a stream: 256 KiB in memory, more in a file without a name
-    /// in `$TMPDIR`, or, if none can be made there, in `/var/tmp` or `/tmp`. A body of more than 64 GiB, or one for which there is
-    /// no room, is sent all the same, but cannot be repeated. The body of a form is not kept
-    /// (`URLRequest.setForm(_:)`).
+    /// it is implemented, and keeps what it sends of a stream: 256 KiB in memory, more in a file without a
+    /// name in `$TMPDIR`, or, if none can be made there, in `/var/tmp` or `/tmp`. A body of more than 64 GiB,
+    /// or one for which there is no room, is sent all the same, but cannot be repeated. The body of a form is
+    /// not kept (`URLRequest.setForm(_:)`).
     func connection(_ connection: URLConnection, needNewBodyStream request: URLRequest)
         -> RondoStreams.InputStream?
 

@@ -31,9 +31,9 @@ public protocol URLConnectionDelegate: NSObjectProtocol {
     /// A delegate that implements this method gets every challenge through it, and none of the three older
     /// methods below is called (rule UC-44).
     ///
-    /// Trust in a server whose certificate has problems, and an identity, hold for this load alone, and for all its
-    /// connections to that server: it asks again only about another certificate, about other problems, or if the
-    /// server names other authorities (rule UC-52).
+    /// Trust in a server whose certificate has problems, and an identity, hold for this load alone, and for
+    /// all its connections to that server: it asks again only about another certificate, about other
+    /// problems, or if the server names other authorities (rule UC-52).
     func connection(_ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge)
 
     /// Whether the delegate wants challenges of this protection space; other challenges get the default

@@ -46,8 +46,8 @@ final class ResponseDisk: Sendable {
         var underway = Work()
         /// How many responses the last transaction wrote.
         var lastCount = 0
-        /// The keys of the URLs for which look-ups ask the database: those that it had when they were read last, and
-        /// those written since. Nil until they have been read: until then look-ups always ask.
+        /// The keys of the URLs for which look-ups ask the database: those that it had when they were read
+        /// last, and those written since. Nil until they have been read: until then look-ups always ask.
         var known: Set<Int64>?
         /// Whether the keys could not be read: the database may have others than those in `known`.
         var couldNotRead = false
@@ -339,8 +339,9 @@ final class ResponseDisk: Sendable {
         Log.connections.warning("Responses cannot be kept in \(url.path): \(error)")
     }
 
-    /// Removes the oldest responses until the database uses seven eighths of its capacity. Their number is the share
-    /// of the bytes that are too many; where the oldest are smaller than others, it takes several rounds.
+    /// Removes the oldest responses until the database uses seven eighths of its capacity. Their number is
+    /// the share of the bytes that are too many; where the oldest are smaller than others, it takes several
+    /// rounds.
     private func makeRoom(by tools: Tools, _ capacity: Int) throws(DatabaseError) {
         let deletion = try tools.database.prepare(
             "DELETE FROM response WHERE place IN (SELECT place FROM response ORDER BY place LIMIT ?1)")
@@ -420,8 +421,8 @@ extension ResponseDisk.State {
 }
 
 extension ResponseDisk.Reader {
-    /// The responses in the order in which they were written, without those that a later one replaces: their rows
-    /// stay when the URL begins to vary, or varies by other fields.
+    /// The responses in the order in which they were written, without those that a later one replaces: their
+    /// rows stay when the URL begins to vary, or varies by other fields.
     fileprivate mutating func find(
         _ name: String, _ key: Int64, in url: URL
     ) -> Result<[StoredResponse], DatabaseError> {

@@ -8,8 +8,8 @@ internal import RondoMutex
 ///
 /// On Linux a URLCache tells URLs apart by host, port and path only. So a response that it returns is
 /// compared with the wanted URL before it is used (rule UC-73), and a response that would overwrite another
-/// URL's gets a location of its own (`ForeignStore+Locations`). A URLCache does not record when a response came and
-/// which request it answered: Rondo adds that to the response's user info, under `recordKey`.
+/// URL's gets a location of its own (`ForeignStore+Locations`). A URLCache does not record when a response
+/// came and which request it answered: Rondo adds that to the response's user info, under `recordKey`.
 final class ForeignStore: ResponseStore {
     let cache: URLCache
 
@@ -28,8 +28,8 @@ final class ForeignStore: ResponseStore {
     }
 
     /// A miss costs a look into a directory, each time a program loads a response that is never stored. So a
-    /// miss, or a removal, is remembered for `missLifetime` seconds; a response that a program stores by itself in that time
-    /// is found only afterwards.
+    /// miss, or a removal, is remembered for `missLifetime` seconds; a response that a program stores by
+    /// itself in that time is found only afterwards.
     private static let missLifetime = 1.0
     /// An entry that would only be renewed is not written again within this many seconds. (If the program
     /// removes it in that time, it is written again once a load has looked for it, or the time is over.)
@@ -161,7 +161,8 @@ final class ForeignStore: ResponseStore {
 
     // MARK: Writing
 
-    /// A removal looks for the response first, perhaps on the disk, and a program's own class may do anything.
+    /// A removal looks for the response first, perhaps on the disk, and a program's own class may do
+    /// anything.
     var mayBlock: Bool { true }
 
     /// The largest content that may be stored: a twentieth of the store (rule UC-53).
@@ -209,8 +210,8 @@ final class ForeignStore: ResponseStore {
         forgetMiss(url)
     }
 
-    /// Call it when a response for `url` is written: an earlier removal, or a load that looked for it meanwhile, has noted
-    /// a miss.
+    /// Call it when a response for `url` is written: an earlier removal, or a load that looked for it
+    /// meanwhile, has noted a miss.
     func forgetMiss(_ url: URL) {
         let key = key(url)
         Self.memory.withLock { memory in
@@ -269,8 +270,8 @@ final class ForeignStore: ResponseStore {
         }
     }
 
-    /// Call it once the response is written, or is certain to be written before all later work: other loads do
-    /// not write the noted response again.
+    /// Call it once the response is written, or is certain to be written before all later work: other loads
+    /// do not write the noted response again.
     func noteAsWritten(_ note: Note) {
         Self.memory.withLock { memory in
             memory.dropStaleNotes(for: cache)

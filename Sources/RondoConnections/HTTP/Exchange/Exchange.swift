@@ -3,11 +3,11 @@ internal import RondoCore
 internal import RondoHTTP
 internal import RondoStreams
 
-/// One request to a server and its response, over any version of HTTP. `Route.makeExchange` makes it, and decides the
-/// version: HTTP/1.1, or HTTP/2 once there is an exchange for it.
+/// One request to a server and its response, over any version of HTTP. `Route.makeExchange` makes it, and
+/// decides the version: HTTP/1.1, or HTTP/2 once there is an exchange for it.
 ///
-/// The layers above it know neither codec nor connection. The connection's events pass the load's gate (`ChannelGate`).
-/// Its owner ensures that one thread at a time uses it.
+/// The layers above it know neither codec nor connection. The connection's events pass the load's gate
+/// (`ChannelGate`). Its owner ensures that one thread at a time uses it.
 protocol Exchange: AnyObject, Sendable {
     // MARK: Commands
 
@@ -26,7 +26,8 @@ protocol Exchange: AnyObject, Sendable {
     func startReading()
     /// The load is suspended: nothing is sent or read, and no event comes, until `resume()`.
     func suspend()
-    /// Undoes `suspend()`. Call it also after the load's gate has refused an event: refused events come again.
+    /// Undoes `suspend()`. Call it also after the load's gate has refused an event: refused events come
+    /// again.
     func resume()
     /// Serves the exchange in a pass of its load: the protocol of an upgrade, if that has the connection, or else the body.
     ///
@@ -39,12 +40,12 @@ protocol Exchange: AnyObject, Sendable {
     /// Ends the exchange in any state, without a further event. The connection is kept if it can serve another
     /// request.
     ///
-    /// - Parameter queue: The queue with which the connection may stay registered until `unregistration` is performed; nil for
-    ///   none.
+    /// - Parameter queue: The queue with which the connection may stay registered until `unregistration` is
+    ///   performed; nil for none.
     /// - Returns: False if an open connection had to be closed.
     func end(registeredAt queue: SharedQueue?) -> Bool
-    /// Excludes other loads from the connection, because this load's delegate has accepted its server or shown it an
-    /// identity.
+    /// Excludes other loads from the connection, because this load's delegate has accepted its server or
+    /// shown it an identity.
     func makePrivate()
 
     // MARK: Questions
@@ -82,7 +83,8 @@ struct ExchangeReporting {
 /// An event of an exchange, for its owner.
 enum ExchangeEvent {
     case step(ExchangeStep)
-    /// A sign of life of the server, or of the connection to it: bytes have come that complete no other event.
+    /// A sign of life of the server, or of the connection to it: bytes have come that complete no other
+    /// event.
     case progress
     /// Bytes of the request's body were sent: in this piece, so far, and in total.
     case sent(Int, total: Int, expected: Int)

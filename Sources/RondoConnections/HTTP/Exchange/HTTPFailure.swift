@@ -1,5 +1,5 @@
-/// A message that could not be sent or read, in terms that do not depend on the version of HTTP. The exchange of a version
-/// makes it from what its codec says.
+/// A message that could not be sent or read, in terms that do not depend on the version of HTTP. The exchange
+/// of a version makes it from what its codec says.
 package struct HTTPFailure: Error, Equatable {
     package enum Kind: Sendable {
         /// The client's request, or a piece of its body, cannot be sent.
@@ -14,7 +14,8 @@ package struct HTTPFailure: Error, Equatable {
         case unreadable
         /// The body is not divided as its head announces.
         case unreadableBody
-        /// The message is well formed, but its fields contradict each other, or it is no answer to the request.
+        /// The message is well formed, but its fields contradict each other, or it is no answer to the
+        /// request.
         case contradictory
     }
 

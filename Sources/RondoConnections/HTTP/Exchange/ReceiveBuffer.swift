@@ -6,9 +6,10 @@ internal import RondoCore
 /// read takes another buffer. A small piece is copied, so that it does not retain much more memory than it
 /// needs.
 final class ReceiveBuffer: @unchecked Sendable {
-    // `@unchecked`: no range of it is written while a `Data` has it. It is filled from its start to its end, behind the parts
-    // that were handed out, and is filled anew only after every `Data` that shares it was released: the same count of
-    // references decides that by which Swift's arrays are copied on writing, whatever thread releases the last one.
+    // `@unchecked`: no range of it is written while a `Data` has it. It is filled from its start to its end,
+    // behind the parts that were handed out, and is filled anew only after every `Data` that shares it was
+    // released: the same count of references decides that by which Swift's arrays are copied on writing,
+    // whatever thread releases the last one.
 
     /// The bytes requested from the socket at once. Bulk transfers need reads of 64 KiB or more; twice that
     /// costs no more and halves the calls.
@@ -18,17 +19,18 @@ final class ReceiveBuffer: @unchecked Sendable {
 
     /// Owned: freed in `deinit`, which runs only when every `Data` that shares it has been released.
     ///
-    /// Aligned to 64 bytes: `malloc` puts a block of this size 16 bytes behind the start of a page, and AMD's processors copy
-    /// a page of a file to such an address six to ten times as slowly (64 KiB in 41 µs instead of 4 to 7).
+    /// Aligned to 64 bytes: `malloc` puts a block of this size 16 bytes behind the start of a page, and AMD's
+    /// processors copy a page of a file to such an address six to ten times as slowly (64 KiB in 41 µs
+    /// instead of 4 to 7).
     let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: ReceiveBuffer.capacity, alignment: 64)
 
     deinit { memory.deallocate() }
 
     // MARK: Spares
 
-    /// The unused buffers of a loop. Few are unused at a time, because a buffer is used only while a response is read.
-    /// They are not shared by loops, because a lock would then be taken twice for each response. Without them bench-guard's
-    /// http.request takes 2 % more instructions, and an allocation of 128 KiB.
+    /// The unused buffers of a loop. Few are unused at a time, because a buffer is used only while a response
+    /// is read. They are not shared by loops, because a lock would then be taken twice for each response.
+    /// Without them bench-guard's http.request takes 2 % more instructions, and an allocation of 128 KiB.
     private final class Spares {
         static let maximum = 4
 

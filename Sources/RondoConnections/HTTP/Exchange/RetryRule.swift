@@ -1,13 +1,13 @@
-/// Decides whether a request is sent again over a new connection, unnoticed by the delegate, because its connection was
-/// lost before the server answered, or the server has said by a 408 that it had given up waiting. All that this depends on
-/// is in this file (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
+/// Decides whether a request is sent again over a new connection, unnoticed by the delegate, because its
+/// connection was lost before the server answered, or the server has said by a 408 that it had given up
+/// waiting. All that this depends on is in this file (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
 ///
 /// `LoadState` decides what a load sends, and for which reason (`SendReason`). It is not told of this: the load stays in its
 /// phase.
 ///
-/// `ServerAnswer` asks the rule about each failed exchange; what an exchange knows are its `Facts`. So over a kept connection a
-/// POST of which a byte was sent fails, unless its body still waits for the go-ahead; a GET is sent again. An idle
-/// connection that is seen to be dead is never leased (`Origin.prepare`).
+/// `ServerAnswer` asks the rule about each failed exchange; what an exchange knows are its `Facts`. So over a
+/// kept connection a POST of which a byte was sent fails, unless its body still waits for the go-ahead; a GET
+/// is sent again. An idle connection that is seen to be dead is never leased (`Origin.prepare`).
 struct RetryRule {
     /// How often a request is sent again.
     static let maximum = 1
@@ -44,8 +44,8 @@ struct RetryRule {
         return facts.isWaitingForGoAhead && !facts.isUnsent || isHarmless(request, facts)
     }
 
-    /// Whether `request` is sent again after a response with this status. A 408 on a kept connection has crossed with the
-    /// request (RFC 9110 §15.5.9): it is treated like a connection that the server closed.
+    /// Whether `request` is sent again after a response with this status. A 408 on a kept connection has
+    /// crossed with the request (RFC 9110 §15.5.9): it is treated like a connection that the server closed.
     func allowsRetry(
         of request: LoadRequest, afterStatus status: Int, _ facts: @autoclosure () -> Facts
     )
@@ -56,15 +56,16 @@ struct RetryRule {
         return !facts.hasInformational && isHarmless(request, facts)
     }
 
-    /// The connection was a kept one, which the server may have closed before the request came; and the request is
-    /// idempotent, or no byte of it was sent.
+    /// The connection was a kept one, which the server may have closed before the request came; and the
+    /// request is idempotent, or no byte of it was sent.
     private func isHarmless(_ request: LoadRequest, _ facts: Facts) -> Bool {
         facts.isReusedConnection && (request.isIdempotent || facts.isUnsent)
     }
 }
 
 extension ExchangeFailure {
-    /// Whether the request may succeed over another connection. A fault of the request or of its body would fail there too.
+    /// Whether the request may succeed over another connection. A fault of the request or of its body would
+    /// fail there too.
     fileprivate var isOfConnection: Bool {
         switch self {
         case .channel: true

@@ -4,10 +4,12 @@ internal import RondoStreams
 /// An HTTP/1.1 connection to a server: a kept connection, and the codec that speaks over it.
 final class HTTP1Connection: KeptConnection {
     /// Also changed by the exchange that uses the connection.
-    // Unchecked: inside the gate of the exchange, or under the origin's lock, so that no two accesses overlap. With the checks
-    // of this and of the exchange's variables bench-guard's http.request takes 6 % more instructions.
+    // Unchecked: inside the gate of the exchange, or under the origin's lock, so that no two accesses
+    // overlap. With the checks of this and of the exchange's variables bench-guard's http.request takes 6 %
+    // more instructions.
     @exclusivity(unchecked) var codec = HTTP1Codec()
-    /// Whether a response has come that may belong to no request, so that later responses may belong to other requests.
+    /// Whether a response has come that may belong to no request, so that later responses may belong to other
+    /// requests.
     private(set) var isDesynchronized = false
 
     override init(_ channel: SocketChannel, key: ConnectionKey, of origin: Origin, isReused: Bool = false) {

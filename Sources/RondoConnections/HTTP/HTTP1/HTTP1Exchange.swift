@@ -9,7 +9,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private enum Phase {
         case opening
         case open
-        /// As `open`, but another protocol gets the connection once the codec has read that the server switches to it.
+        /// As `open`, but another protocol gets the connection once the codec has read that the server
+        /// switches to it.
         case switching(any Upgrade)
         /// Another protocol has the connection.
         case upgraded(any Upgrade)
@@ -40,8 +41,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     /// The status of the final response, once it has come.
     private var status: Int?
     private var hasInformational = false
-    /// Nil after `end(registeredAt:)`. An exchange that is dropped without it drops the lease, which closes the connection: if
-    /// that counted as in use for ever, all loads of its server would wait in the end.
+    /// Nil after `end(registeredAt:)`. An exchange that is dropped without it drops the lease, which closes
+    /// the connection: if that counted as in use for ever, all loads of its server would wait in the end.
     private var lease: Lease?
 
     /// - Parameters:
@@ -145,7 +146,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     }
 
     func end(registeredAt queue: SharedQueue?) -> Bool {
-        // This also undoes a suspension, by the load or after a refused event: the next exchange needs the events.
+        // This also undoes a suspension, by the load or after a refused event: the next exchange needs the
+        // events.
         channel.registration.endAccess()
         discardRest()
         if isNew {
@@ -168,8 +170,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         channel.handler = nil
     }
 
-    /// Parses what the buffer holds of the rest of an unwanted response: if that is all of it, the connection can
-    /// serve another request. Reads nothing from the socket.
+    /// Parses what the buffer holds of the rest of an unwanted response: if that is all of it, the connection
+    /// can serve another request. Reads nothing from the socket.
     private func discardRest() {
         guard case .open = phase else { return abandon() }
         abandon()
@@ -295,7 +297,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             case .waitsForGoAhead: owner.received(.waitsForGoAhead)
             case .failed(let failure): return fail(failure)
             case .broken(let error):
-                // The server may have sent a response before it closed the connection; the response counts, not this error.
+                // The server may have sent a response before it closed the connection; the response counts,
+                // not this error.
                 sendFailure = error
             case .sent:
                 times?.endRequest()
@@ -323,7 +326,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         if !parse(), hasNew, isRunning { owner.received(.progress) }
     }
 
-    /// Parses the received bytes, an event at a time: after each event the exchange may have stopped reading, or have ended.
+    /// Parses the received bytes, an event at a time: after each event the exchange may have stopped reading,
+    /// or have ended.
     ///
     /// - Returns: False if the bytes made up no event: the caller then reports progress.
     @discardableResult
@@ -370,8 +374,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             return takeEndOfInput()
         case .switchedProtocol: switchProtocol()
         case .end:
-            // The codec was told of the connection's end, and took it for the end of the body (RFC 9112 §9.8). If that end may
-            // be forged, the body may have been cut short.
+            // The codec was told of the connection's end, and took it for the end of the body (RFC 9112
+            // §9.8). If that end may be forged, the body may have been cut short.
             if case .told(isForgeable: true) = input.end {
                 fail(.http(HTTPFailure(.peer(.truncatedBody(expected: nil, received: bodyReceived)))))
             } else {
@@ -398,14 +402,16 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         return true
     }
 
-    /// Takes the end of what the server sends, if it has come: everything before it was parsed. Tells the codec, or fails.
+    /// Takes the end of what the server sends, if it has come: everything before it was parsed. Tells the
+    /// codec, or fails.
     ///
     /// - Returns: Whether there may be another event.
     private func takeEndOfInput() -> Bool {
         switch input.end {
         case .none, .told: return false
         case .failed(let error):
-            // What TLS says names the cause, for example that the server wants a certificate, and a failed write does not.
+            // What TLS says names the cause, for example that the server wants a certificate, and a failed
+            // write does not.
             fail(.channel(error.isFailureOfTLS ? error : sendFailure ?? error))
             return false
         case .seen(let isForgeable):

@@ -9,8 +9,8 @@ struct HTTP1Input {
     /// The end of what the server sends.
     enum End {
         case none
-        /// The codec is told when it has read everything before. An end without TLS's close_notify is forgeable: an
-        /// attacker in the network may have caused it.
+        /// The codec is told when it has read everything before. An end without TLS's close_notify is
+        /// forgeable: an attacker in the network may have caused it.
         case seen(isForgeable: Bool)
         case told(isForgeable: Bool)
         /// Reported after the bytes that came before it, which the delegate may not take yet.
@@ -41,8 +41,8 @@ struct HTTP1Input {
     /// - Parameter times: The times to note it in; nil if metrics are not wanted.
     /// - Returns: Whether bytes have come.
     mutating func fill(from channel: SocketChannel, noting times: ExchangeTimes?) -> Bool {
-        // A function of its own, because `giveBack()` can return the buffer for reuse only if no local variable refers
-        // to it. (bench-guard counts two allocations more for http.request otherwise.)
+        // A function of its own, because `giveBack()` can return the buffer for reuse only if no local
+        // variable refers to it. (bench-guard counts two allocations more for http.request otherwise.)
         let buffer = buffer ?? ReceiveBuffer.take()
         self.buffer = buffer
         let before = filled
@@ -77,7 +77,8 @@ struct HTTP1Input {
     /// Notes that the codec is told the end.
     mutating func noteTold(isForgeable: Bool) { end = .told(isForgeable: isForgeable) }
 
-    /// Takes the bytes that were not parsed. They stay in place as long as the buffer that is returned with them lives.
+    /// Takes the bytes that were not parsed. They stay in place as long as the buffer that is returned with
+    /// them lives.
     mutating func takeRest() -> (bytes: UnsafeRawBufferPointer, buffer: ReceiveBuffer?) {
         defer { consumed = filled }
         return (UnsafeRawBufferPointer(rebasing: bytes[consumed...]), buffer)

@@ -1,8 +1,8 @@
 internal import RondoHTTP
 
 extension HTTPFailure {
-    /// The failure of a response that has switched to the protocol that the request offered, where no code takes the connection
-    /// over.
+    /// The failure of a response that has switched to the protocol that the request offered, where no code
+    /// takes the connection over.
     static let unusedSwitch = HTTPFailure(
         kind: .contradictory, version: "HTTP/1.1",
         description: "The server switched to another protocol (101), and no code took the connection over: "

@@ -2,10 +2,10 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// The recent heads of the connections of one run loop, for each server: all connections to it share them. If one receives
-/// the same bytes as an earlier one, the head need not be parsed again. Without this and `RecentResponses` a GET on each of
-/// 9,000 connections takes a fifth longer (`make bench`, curves), and a GET after which the server closes the connection a
-/// seventh (W15).
+/// The recent heads of the connections of one run loop, for each server: all connections to it share them. If
+/// one receives the same bytes as an earlier one, the head need not be parsed again. Without this and
+/// `RecentResponses` a GET on each of 9,000 connections takes a fifth longer (`make bench`, curves), and a
+/// GET after which the server closes the connection a seventh (W15).
 ///
 /// Used on its loop's thread only.
 final class RecentHeads {
@@ -13,8 +13,8 @@ final class RecentHeads {
     static let maximumServers = 16
 
     private struct Server {
-        /// Another origin may have got this address since. That does no harm, because a remembered head is compared with
-        /// the received bytes before it is used.
+        /// Another origin may have got this address since. That does no harm, because a remembered head is
+        /// compared with the received bytes before it is used.
         let origin: ObjectIdentifier
         var heads = HTTP1Codec.RecentHeadPair()
     }

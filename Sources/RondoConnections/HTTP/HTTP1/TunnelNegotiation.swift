@@ -33,8 +33,8 @@ struct TunnelNegotiation: ProxyNegotiation {
         self.fields = fields
     }
 
-    /// The target of the CONNECT, which Digest protects: `host:port`, an IPv6 address in brackets and without its zone
-    /// (RFC 6874 §4).
+    /// The target of the CONNECT, which Digest protects: `host:port`, an IPv6 address in brackets and without
+    /// its zone (RFC 6874 §4).
     static func authority(ofHost host: String, port: Int) -> String {
         let isBare = host.contains(":") && !host.hasPrefix("[")
         return isBare ? "[\(host.prefix { $0 != "%" })]:\(port)" : "\(host):\(port)"
@@ -117,7 +117,8 @@ struct TunnelNegotiation: ProxyNegotiation {
 }
 
 extension TunnelNegotiation {
-    /// The head of a proxy's response to CONNECT, if that is a challenge and the cause of `error`; nil otherwise.
+    /// The head of a proxy's response to CONNECT, if that is a challenge and the cause of `error`; nil
+    /// otherwise.
     static func challenge(in error: ChannelError) -> ResponseHead? {
         guard case .negotiation(let error) = error, error.code == 407 else { return nil }
         return error.answer as? ResponseHead

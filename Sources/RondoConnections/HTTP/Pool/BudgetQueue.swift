@@ -1,11 +1,12 @@
-/// The origins whose waiters lack nothing but room in the budget, each once, in the order in which they began to wait.
+/// The origins whose waiters lack nothing but room in the budget, each once, in the order in which they began
+/// to wait.
 ///
-/// It is a heap, so that the time for each grows by the logarithm of their number: a crawler may wait for thousands of
-/// servers. An origin that gets an earlier place, or that goes by its rank, leaves its entry behind, which is skipped
-/// later.
+/// It is a heap, so that the time for each grows by the logarithm of their number: a crawler may wait for
+/// thousands of servers. An origin that gets an earlier place, or that goes by its rank, leaves its entry
+/// behind, which is skipped later.
 struct BudgetQueue {
-    /// An entry that was left behind has another number than its origin. It does not retain the origin, and through it the
-    /// pool.
+    /// An entry that was left behind has another number than its origin. It does not retain the origin, and
+    /// through it the pool.
     private struct Entry {
         let waiterID: Int
         let number: Int

@@ -3,8 +3,8 @@ internal import RondoMutex
 
 internal import struct Synchronization.Atomic
 
-/// An origin as the budget sees it: it may have waiters that wait only for the limit on all connections of the
-/// process.
+/// An origin as the budget sees it: it may have waiters that wait only for the limit on all connections of
+/// the process.
 protocol BudgetCandidate: AnyObject, Sendable {
     /// Admits its first waiter to a connection, if the budget still has room.
     ///
@@ -36,8 +36,8 @@ protocol BudgetPool: AnyObject, Sendable {
 /// Counts the connections of all origins, in use and idle, against the limits of the process.
 ///
 /// A request that reuses a connection changes one word, atomically. The queue, which has a lock, is used only
-/// when the limit has been reached. It contains the origins whose waiters lack nothing but room, each once, in the order
-/// in which they began to wait, and within a pool by their ranks.
+/// when the limit has been reached. It contains the origins whose waiters lack nothing but room, each once,
+/// in the order in which they began to wait, and within a pool by their ranks.
 final class ConnectionBudget: Sendable {
     struct Counts: Equatable {
         var inUse: Int
@@ -84,7 +84,8 @@ final class ConnectionBudget: Sendable {
     ///
     /// - Parameters:
     ///   - fromIdle: Whether the connection was idle.
-    ///   - isQueued: Whether it is for a waiter in the queue. If false, and there are such waiters, there is no room.
+    ///   - isQueued: Whether it is for a waiter in the queue. If false, and there are such waiters, there is
+    ///     no room.
     func take(fromIdle: Bool = false, isQueued: Bool = false) -> Bool {
         if !isQueued, hasQueue { return false }
         let maximum = UInt64(maximumInUse.load(ordering: .relaxed))
@@ -122,7 +123,8 @@ final class ConnectionBudget: Sendable {
         }
     }
 
-    /// Closes the connections that have been idle longest, of whatever pool, until there are no more than the limit.
+    /// Closes the connections that have been idle longest, of whatever pool, until there are no more than the
+    /// limit.
     func closeSurplus() {
         while isOverIdleLimit, let oldest = popOldestIdle() {
             let (pool, server) = (oldest.pool, oldest.server)
@@ -131,8 +133,8 @@ final class ConnectionBudget: Sendable {
         }
     }
 
-    /// The server whose idle connection is to be closed next. All origins are searched only if none is known, because most
-    /// may have no idle connection.
+    /// The server whose idle connection is to be closed next. All origins are searched only if none is known,
+    /// because most may have no idle connection.
     private func popOldestIdle() -> IdleServers.Entry? {
         if let known = idleServers.withLock({ $0.popOldest() }) { return known }
         let pools = pools.withLock { $0.compactMap(\.pool) }
@@ -160,7 +162,8 @@ final class ConnectionBudget: Sendable {
     /// Adds `origin`, whose waiter lacks nothing but room in the budget. Call it with no lock held.
     func enqueue(_ origin: any BudgetCandidate, waiterID: Int) {
         insert(origin, waiterID: waiterID)
-        // Another thread may have given room back before it could see this entry, and then has offered it to no waiter.
+        // Another thread may have given room back before it could see this entry, and then has offered it to
+        // no waiter.
         admit()
     }
 

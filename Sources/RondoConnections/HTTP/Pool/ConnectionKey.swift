@@ -1,7 +1,7 @@
 internal import RondoStreams
 
-/// The properties that two requests must have in common to share a connection: the server, the route to it and its
-/// security.
+/// The properties that two requests must have in common to share a connection: the server, the route to it
+/// and its security.
 ///
 /// A reference and a hash that is computed once: a request compares its key with those of kept connections.
 struct ConnectionKey: Hashable, Sendable {

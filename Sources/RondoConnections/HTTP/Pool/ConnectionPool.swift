@@ -10,11 +10,11 @@ internal import struct Synchronization.Atomic
 /// The pool's lock is taken to find an origin by its name, to change limits and to sweep idle connections; a
 /// request that knows its origin does not take it.
 ///
-/// Idle connections are in no run loop, with one exception: if other loads wait to be served when a load ends, its
-/// connection stays registered until they were served, since one of them may use it. To learn of each server's close
-/// at once, every connection would have to enter and leave a loop's kernel set with each request. Instead one `poll`
-/// checks all idle connections every few seconds, which adds nothing to a request and takes no memory for a
-/// connection. A connection that dies in between is found dead before it is used.
+/// Idle connections are in no run loop, with one exception: if other loads wait to be served when a load
+/// ends, its connection stays registered until they were served, since one of them may use it. To learn of
+/// each server's close at once, every connection would have to enter and leave a loop's kernel set with each
+/// request. Instead one `poll` checks all idle connections every few seconds, which adds nothing to a request
+/// and takes no memory for a connection. A connection that dies in between is found dead before it is used.
 ///
 /// Times are of the system's clock, because loops with test clocks share the pool with others.
 package final class ConnectionPool: BudgetPool {
@@ -29,9 +29,9 @@ package final class ConnectionPool: BudgetPool {
     /// This many of a loop's connections to one server stay ready for use; further ones are parked.
     static let maximumReady = 64
 
-    /// Seconds between two checks of the idle connections, and so about the longest time for which a connection is kept
-    /// after its server has closed it. Chromium checks every ten seconds, curl at most once a second while it begins
-    /// transfers.
+    /// Seconds between two checks of the idle connections, and so about the longest time for which a
+    /// connection is kept after its server has closed it. Chromium checks every ten seconds, curl at most
+    /// once a second while it begins transfers.
     static let secondsBetweenLooks = 5.0
 
     private struct State {
@@ -48,7 +48,8 @@ package final class ConnectionPool: BudgetPool {
     let maximumReady: Int
     private let secondsBetweenLooks: Double
     private let state: Mutex<State>
-    /// The current generation. Connections of earlier generations are not kept, and after `retire()` none is kept.
+    /// The current generation. Connections of earlier generations are not kept, and after `retire()` none is
+    /// kept.
     private let current = Atomic(0)
     /// Sweeps the idle connections from time to time, and retains the pool; nil while there are no idle
     /// connections.
@@ -80,8 +81,8 @@ package final class ConnectionPool: BudgetPool {
 
     // MARK: - Origins
 
-    /// Returns the origin of `server`, and makes it if there is none. It exists as long as something refers to it, or it has
-    /// connections or waiters.
+    /// Returns the origin of `server`, and makes it if there is none. It exists as long as something refers
+    /// to it, or it has connections or waiters.
     func findOrMakeOrigin(of server: ConnectionKey.Server) -> Origin {
         let (origin, mustPrune) = state.withLock { state in
             if let origin = state.origins[server] { return (origin, false) }
@@ -192,7 +193,8 @@ package final class ConnectionPool: BudgetPool {
     func watch() {
         guard !hasSweeper.load(ordering: .sequentiallyConsistent) else { return }
         sweeper.withLock { sweeper in
-            // Nil if the loader's thread cannot be started now; the next connection that becomes idle tries again.
+            // Nil if the loader's thread cannot be started now; the next connection that becomes idle tries
+            // again.
             if sweeper == nil { setSweeper(&sweeper, sweepLater(in: secondsBetweenLooks)) }
         }
     }
@@ -228,7 +230,8 @@ package final class ConnectionPool: BudgetPool {
     }
 
     private func closeDead(of origins: [Origin]) {
-        // Without a lock: a connection that another thread takes, or closes, meanwhile is not found afterwards.
+        // Without a lock: a connection that another thread takes, or closes, meanwhile is not found
+        // afterwards.
         let readable = SocketCalls.readable(among: origins.flatMap(\.idleDescriptors))
         guard !readable.isEmpty else { return }
         for origin in origins { for idle in origin.removeDead(among: readable) { idle.close() } }

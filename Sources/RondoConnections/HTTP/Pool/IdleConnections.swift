@@ -19,7 +19,8 @@ struct IdleConnections<Connection>: ~Copyable {
     private struct Group {
         let key: ConnectionKey
         let loop: ObjectIdentifier?
-        /// In the order in which they became idle. An empty group is kept, because it is usually filled again soon.
+        /// In the order in which they became idle. An empty group is kept, because it is usually filled again
+        /// soon.
         var entries: [Entry] = []
     }
 

@@ -3,11 +3,12 @@ internal import RondoStreams
 
 internal import struct Synchronization.Atomic
 
-/// A connection to a server, kept between exchanges. A new connection is one too, from before it is open; `isReused` tells
-/// whether it has served a request before. It has a subclass for each version of HTTP, whose exchange it makes.
+/// A connection to a server, kept between exchanges. A new connection is one too, from before it is open;
+/// `isReused` tells whether it has served a request before. It has a subclass for each version of HTTP, whose
+/// exchange it makes.
 ///
-/// While it is in use, only its exchange accesses it; while it is idle, only its origin does: under the origin's lock, or
-/// after taking it out and before putting it back.
+/// While it is in use, only its exchange accesses it; while it is idle, only its origin does: under the
+/// origin's lock, or after taking it out and before putting it back.
 /// `registration` is atomic.
 class KeptConnection: DeferredWork {
     final let channel: SocketChannel
@@ -17,8 +18,8 @@ class KeptConnection: DeferredWork {
     final let generation: Int
     /// Whether the connection has served a request before.
     final private(set) var isReused: Bool
-    /// Whether no other load may use the connection: a delegate has accepted the server, or shown it an identity, or another
-    /// protocol gets the connection.
+    /// Whether no other load may use the connection: a delegate has accepted the server, or shown it an
+    /// identity, or another protocol gets the connection.
     final private(set) var isPrivate = false
     /// The address of the shared queue with which the idle connection is still registered; 0 if there is
     /// none. The channel retains the queue meanwhile.
@@ -34,8 +35,8 @@ class KeptConnection: DeferredWork {
 
     // MARK: Its use
 
-    /// Makes an exchange of the connection's version for `owner`, which is not started yet. It ends the lease, which is of this
-    /// connection.
+    /// Makes an exchange of the connection's version for `owner`, which is not started yet. It ends the
+    /// lease, which is of this connection.
     func makeExchange(
         over lease: consuming Lease, for owner: any ExchangeOwner, reporting: ExchangeReporting
     ) -> any Exchange {
@@ -58,12 +59,12 @@ class KeptConnection: DeferredWork {
     /// Whether the connection is idle and registered with a loop's kernel set.
     final var isRegisteredIdle: Bool { registration.load(ordering: .relaxed) != 0 }
 
-    /// - Returns: Whether the connection was registered as idle. It still is in the loop; the caller uses that
-    ///   registration, or ends it.
+    /// - Returns: Whether the connection was registered as idle. It still is in the loop; the caller uses
+    ///   that registration, or ends it.
     final func takeRegistration() -> Bool { registration.exchange(0, ordering: .relaxed) != 0 }
 
-    /// Unregisters the connection, unless it is registered with `queue`, where it is to be used. Call it after taking the
-    /// connection.
+    /// Unregisters the connection, unless it is registered with `queue`, where it is to be used. Call it
+    /// after taking the connection.
     final func unregister(unlessAt queue: SharedQueue?) {
         let registered = registration.load(ordering: .relaxed)
         if registered == 0 { return }

@@ -45,8 +45,8 @@ struct Lease: ~Copyable {
 
     /// Ends the lease and keeps its connection, which is ready for its next exchange.
     ///
-    /// - Parameter queue: The queue with which the connection stays registered for now; the caller ensures that
-    ///   `unregisterIfIdle()` is called soon. If nil, it leaves all loops now.
+    /// - Parameter queue: The queue with which the connection stays registered for now; the caller ensures
+    ///   that `unregisterIfIdle()` is called soon. If nil, it leaves all loops now.
     consuming func keep(registeredAt queue: SharedQueue?) {
         guard case .ready(let connection) = connection else { return }
         count = .ended
@@ -54,7 +54,8 @@ struct Lease: ~Copyable {
         origin.endLease(keeping: connection, of: loop)
     }
 
-    /// Stops counting the connection among those to its server, because another protocol gets it. Do not keep it then.
+    /// Stops counting the connection among those to its server, because another protocol gets it. Do not keep
+    /// it then.
     mutating func leaveServerCount() {
         count = .inAll
         origin.leaveServerCount()

@@ -2,12 +2,13 @@ internal import RondoCore
 internal import RondoMutex
 internal import RondoStreams
 
-/// One server, or the proxy that gets the requests in its place: its connections, in use and idle, and the loads that
-/// wait for one.
+/// One server, or the proxy that gets the requests in its place: its connections, in use and idle, and the
+/// loads that wait for one.
 ///
 /// There is one origin for each host and port, not for each route to it (TLS, proxy), since the limits count
-/// all of these together; each idle connection has its own key. An origin has one lock. It is taken before the locks
-/// of channels, queues, sources and loops, because a channel may be removed from its loops under it.
+/// all of these together; each idle connection has its own key. An origin has one lock. It is taken before
+/// the locks of channels, queues, sources and loops, because a channel may be removed from its loops under
+/// it.
 final class Origin: BudgetCandidate {
     private typealias State = OriginState<IdleConnection, LeaseWait>
 
@@ -34,14 +35,14 @@ final class Origin: BudgetCandidate {
 
     // MARK: - Leases
 
-    /// Leases a connection, or puts the request into the queue of waiters. Call it on the thread of a loop that is to
-    /// serve the connection.
+    /// Leases a connection, or puts the request into the queue of waiters. Call it on the thread of a loop
+    /// that is to serve the connection.
     ///
     /// - Parameters:
     ///   - loop: The loop whose idle connections are taken first: of a load in several loops the first of its
     ///     schedule, not the one that serves this pass.
-    ///   - queue: The queue of the only loop and mode in which the connection is to be served; nil if there are
-    ///     several. A connection that is registered with it stays registered (see
+    ///   - queue: The queue of the only loop and mode in which the connection is to be served; nil if there
+    ///     are several. A connection that is registered with it stays registered (see
     ///     `KeptConnection.takeRegistration()`); any other is in no run loop.
     ///   - wait: Made if the request has to wait.
     ///   - mayReuse: False if the connection has to be a new one.
@@ -82,8 +83,8 @@ final class Origin: BudgetCandidate {
 
     // MARK: - The connection of a lease
 
-    /// Takes an idle connection that shows no sign of being dead; nil if there is none. The lock is held for the choice, not
-    /// for the look at the socket.
+    /// Takes an idle connection that shows no sign of being dead; nil if there is none. The lock is held for
+    /// the choice, not for the look at the socket.
     func takeIdle(_ key: ConnectionKey, of loop: RunLoop, at queue: SharedQueue?) -> IdleConnection? {
         let isUsable = Self.usableFilter
         let loop = ObjectIdentifier(loop)
@@ -99,8 +100,9 @@ final class Origin: BudgetCandidate {
         }
     }
 
-    /// Excludes a connection whose last callback is still on the stack, because the delegate has run the loop again: its
-    /// source is paused there, so that the inner run would not serve it. That is rare; otherwise nil.
+    /// Excludes a connection whose last callback is still on the stack, because the delegate has run the loop
+    /// again: its source is paused there, so that the inner run would not serve it. That is rare; otherwise
+    /// nil.
     private static var usableFilter: (@Sendable (IdleConnection) -> Bool)? {
         guard RunLoop.servesInOuterRun else { return nil }
         return { idle in !idle.isServedInOuterRun }
@@ -238,7 +240,8 @@ final class Origin: BudgetCandidate {
             if found.later < maximumReady { return (left, nil) }
             return (left, state.idle.change(at: found.position, { $0.parked() }))
         }
-        // Outside the lock: leaving may release objects of the program, and wakes a loop, which traces report.
+        // Outside the lock: leaving may release objects of the program, and wakes a loop, which traces
+        // report.
         left?.leave()
         if parked != nil { HeapTrimmer.shared.noteParked() }
     }

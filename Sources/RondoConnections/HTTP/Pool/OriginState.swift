@@ -1,6 +1,7 @@
 internal import RondoCore
 
-/// The connections of one server as a value: how many are in use, which are idle, and which loads wait for one.
+/// The connections of one server as a value: how many are in use, which are idle, and which loads wait for
+/// one.
 struct OriginState<Connection, Waiter>: ~Copyable {
     /// The decision about a request for a connection.
     enum Decision {
@@ -10,8 +11,8 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         case open
         /// There is no room; the waiter is admitted later, by this number.
         ///
-        /// `lacksBudget`: The server's limit has room, but the process's has none: the origin has to enter the
-        /// budget's queue.
+        /// `lacksBudget`: The server's limit has room, but the process's has none: the origin has to enter
+        /// the budget's queue.
         case wait(Waiter, waiterID: Int, lacksBudget: Bool)
     }
 
@@ -21,7 +22,8 @@ struct OriginState<Connection, Waiter>: ~Copyable {
     private(set) var inUse = 0
     /// By their IDs, in whose order they came.
     private var waiting = KeyedQueue<Int, Waiter>()
-    /// Also changed by `Origin`, which closes and parks idle connections, which changes no decision of this type.
+    /// Also changed by `Origin`, which closes and parks idle connections, which changes no decision of this
+    /// type.
     var idle = IdleConnections<Connection>()
 
     init(limit: Int, idleLimit: Int) {
@@ -34,8 +36,8 @@ struct OriginState<Connection, Waiter>: ~Copyable {
 
     // MARK: Leases
 
-    /// Decides how a request gets a connection. (Of connections that requests share, one with a stream to spare would be chosen
-    /// first, before any limit: it counts as in use already.)
+    /// Decides how a request gets a connection. (Of connections that requests share, one with a stream to
+    /// spare would be chosen first, before any limit: it counts as in use already.)
     ///
     /// - Parameters:
     ///   - waiter: Made if there is no room.
@@ -109,7 +111,8 @@ struct OriginState<Connection, Waiter>: ~Copyable {
     ///
     /// - Parameters:
     ///   - isQueued: Whether the origin is the first in the budget's queue.
-    ///   - rank: Returns a waiter's rank: the first of the highest rank is admitted; nil if all have the same.
+    ///   - rank: Returns a waiter's rank: the first of the highest rank is admitted; nil if all have the
+    ///     same.
     /// - Returns: Nil if there is no waiter, or no room.
     mutating func admit(
         within budget: ConnectionBudget, isQueued: Bool = false, rank: ((Waiter) -> Float)? = nil
@@ -120,7 +123,8 @@ struct OriginState<Connection, Waiter>: ~Copyable {
         return waiting.remove(top.waiterID)
     }
 
-    /// The first waiter of the highest rank. It is looked for among all of them, because ranks change while loads wait.
+    /// The first waiter of the highest rank. It is looked for among all of them, because ranks change while
+    /// loads wait.
     func topWaiter(by rank: (Waiter) -> Float) -> RankedWaiter? {
         var top: RankedWaiter?
         waiting.forEach { waiterID, waiter in

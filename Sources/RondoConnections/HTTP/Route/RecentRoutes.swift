@@ -4,8 +4,8 @@ internal import RondoStreams
 
 /// The direct routes that a loop's requests used last. Used on the loop's thread only.
 ///
-/// A request whose route is known here does not search the table of all origins, which has a lock, and does not
-/// compare settings. Without this bench-guard's http.request takes some 40 % more instructions.
+/// A request whose route is known here does not search the table of all origins, which has a lock, and does
+/// not compare settings. Without this bench-guard's http.request takes some 40 % more instructions.
 final class RecentRoutes {
     /// The maximum of routes; the one that was added first is forgotten.
     static let maximum = 16
@@ -22,8 +22,8 @@ final class RecentRoutes {
     /// The direct route to a server.
     ///
     /// - Parameters:
-    ///   - settings: A number that stands for the same `pool`, `tls` and `options` each time; 0 for plain HTTP by the
-    ///     shared pool, without options.
+    ///   - settings: A number that stands for the same `pool`, `tls` and `options` each time; 0 for plain
+    ///     HTTP by the shared pool, without options.
     static func route(
         to address: WebAddress, of pool: ConnectionPool, settings: Int, tls: @autoclosure () -> TLSSettings?,
         options: @autoclosure () -> Route.Options = Route.Options()

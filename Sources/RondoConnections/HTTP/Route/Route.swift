@@ -9,7 +9,8 @@ final class Route: Sendable {
     let origin: Origin
     let key: ConnectionKey
     let channel: SocketChannel.Configuration
-    /// Whether the request goes to a proxy as it is: its request line has the whole URL, and it has proxy fields.
+    /// Whether the request goes to a proxy as it is: its request line has the whole URL, and it has proxy
+    /// fields.
     let isForProxy: Bool
 
     /// The result of `OutgoingRequest.usualFields(_:)` for the server.
@@ -28,10 +29,11 @@ final class Route: Sendable {
 
     /// Makes an exchange for `owner`, which is not started yet. It ends the lease.
     ///
-    /// A kept connection makes the exchange of its version. The version of a new one is decided here, by the route: its
-    /// connections offer nothing but `http/1.1` by ALPN (`tls(of:)`), so that the version is known before a channel is open.
-    /// Where they offer HTTP/2 too, it is known once the connection is secured: an exchange that opens a connection then
-    /// becomes one of the version that was negotiated. A parked connection is a plain socket, which speaks HTTP/1.1.
+    /// A kept connection makes the exchange of its version. The version of a new one is decided here, by the
+    /// route: its connections offer nothing but `http/1.1` by ALPN (`tls(of:)`), so that the version is known
+    /// before a channel is open. Where they offer HTTP/2 too, it is known once the connection is secured: an
+    /// exchange that opens a connection then becomes one of the version that was negotiated. A parked
+    /// connection is a plain socket, which speaks HTTP/1.1.
     func makeExchange(
         over lease: consuming Lease, for owner: any ExchangeOwner, reporting: ExchangeReporting
     ) -> any Exchange {
@@ -48,8 +50,9 @@ final class Route: Sendable {
         return HTTP1Exchange(over: connection, by: lease, of: owner, reporting: reporting)
     }
 
-    /// The TLS settings of a route's connections: those of the protocols of `settings` remain (ALPN) for which `makeExchange`
-    /// has an exchange. A caller that uses them for several requests keeps them, because they can be a copy.
+    /// The TLS settings of a route's connections: those of the protocols of `settings` remain (ALPN) for
+    /// which `makeExchange` has an exchange. A caller that uses them for several requests keeps them, because
+    /// they can be a copy.
     static func tls(of settings: TLSSettings) -> TLSSettings { settings.forHTTP1 }
 
     /// How connections are established.
@@ -86,8 +89,8 @@ final class Route: Sendable {
     ///
     /// - Parameters:
     ///   - tunnels: Whether an http proxy makes a tunnel for http URLs too.
-    ///   - authorize: Returns, for a CONNECT with that target, the value of Proxy-Authorization, and the values
-    ///     by which the proxy's response is checked.
+    ///   - authorize: Returns, for a CONNECT with that target, the value of Proxy-Authorization, and the
+    ///     values by which the proxy's response is checked.
     convenience init(
         to address: WebAddress, of pool: ConnectionPool, tls: TLSSettings?, by proxy: StreamProxy,
         _ options: Options = Options(), tunnels: Bool = false,

@@ -1,7 +1,8 @@
 package import FoundationNetworking
 package import RondoCore
 
-/// Collects the body of a response for a client that gets all of it at once. A value, with a limit (rule US-44).
+/// Collects the body of a response for a client that gets all of it at once. A value, with a limit (rule
+/// US-44).
 package struct CollectedBody {
     package private(set) var data = Data()
     private let limit: Int

@@ -2,8 +2,8 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// Takes the bytes of a response as they arrive, and returns its content piece by piece: decoded, divided into the parts
-/// of a multipart response, or written to the file of a download.
+/// Takes the bytes of a response as they arrive, and returns its content piece by piece: decoded, divided
+/// into the parts of a multipart response, or written to the file of a download.
 struct ContentReader {
     enum Piece {
         case nothing

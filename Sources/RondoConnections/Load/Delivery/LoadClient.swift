@@ -1,8 +1,8 @@
 package import FoundationNetworking
 internal import RondoCore
 
-/// The client of a load: a connection, or the task of a session. It makes the calls to the delegate. This protocol is
-/// all that a load knows of it.
+/// The client of a load: a connection, or the task of a session. It makes the calls to the delegate. This
+/// protocol is all that a load knows of it.
 package protocol LoadClient: AnyObject, Sendable {
     /// Whether no more calls may be made. Any thread may read it.
     var isCancelled: Bool { get }
@@ -22,8 +22,8 @@ package protocol LoadClient: AnyObject, Sendable {
     /// Whether informational responses other than 100 and 101 are reported.
     var wantsInformational: Bool { get }
 
-    /// Whether the delegate's decision to trust a server also applies to later loads with the same pool, which then
-    /// belongs to the client (rule US-58).
+    /// Whether the delegate's decision to trust a server also applies to later loads with the same pool,
+    /// which then belongs to the client (rule US-58).
     var sharesTrustDecisions: Bool { get }
 
     /// Makes `call` on the calling thread.
@@ -33,7 +33,8 @@ package protocol LoadClient: AnyObject, Sendable {
     /// UC-14).
     func setCurrentRequest(_ request: URLRequest)
 
-    /// Called when the load continues after a challenge, on which the client or the challenge's sender has decided.
+    /// Called when the load continues after a challenge, on which the client or the challenge's sender has
+    /// decided.
     func challengeWasDecided()
 
     /// Called when the threads of all its loops have ended before the load; `loadDidEnd()` follows.

@@ -1,7 +1,7 @@
 internal import RondoCore
 
-/// Decides how a load's calls to its client are made: at once, by the client's queue, or later, if the load is
-/// suspended.
+/// Decides how a load's calls to its client are made: at once, by the client's queue, or later, if the load
+/// is suspended.
 ///
 /// A value, inside the gate of its load. It only decides; the load makes the calls.
 struct LoadDelivery {

@@ -2,13 +2,14 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// The measurements of a load's requests, for its metrics: of its exchanges with servers, and of the answers of the cache. A
-/// load whose metrics are not wanted does not have this object, and does not read the clock for it.
+/// The measurements of a load's requests, for its metrics: of its exchanges with servers, and of the answers
+/// of the cache. A load whose metrics are not wanted does not have this object, and does not read the clock
+/// for it.
 ///
 /// Used inside the gate of its load.
 final class LoadTransfers {
-    /// The maximum of exchanges that are remembered, and that of answers by the cache. A load has more exchanges only if its
-    /// delegate answers challenges for ever.
+    /// The maximum of exchanges that are remembered, and that of answers by the cache. A load has more
+    /// exchanges only if its delegate answers challenges for ever.
     static let maximum = 100
 
     /// One for each exchange, which has ended, and for each answer of the cache, in order.

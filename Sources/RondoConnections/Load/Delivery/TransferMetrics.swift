@@ -3,9 +3,11 @@ package import RondoCore
 internal import RondoHTTP
 package import RondoStreams
 
-/// One request and its response; the values behind `URLConnection.Transfer`, whose members say what they mean.
+/// One request and its response; the values behind `URLConnection.Transfer`, whose members say what they
+/// mean.
 ///
-/// Variables only until the metrics are made: the load sets some, the exchange others. Nothing changes them afterwards.
+/// Variables only until the metrics are made: the load sets some, the exchange others. Nothing changes them
+/// afterwards.
 package struct TransferMetrics: Sendable {
     package let url: URL
     package let method: String
@@ -40,8 +42,8 @@ package struct TransferMetrics: Sendable {
         cachedResponse ?? head.flatMap { LoadedResponse(url: url, head: $0, bodyLength: bodyLength) }
     }
 
-    /// The protocol that the server's response names, such as "http/1.1", or that of the connection if no response came; nil if
-    /// no server was asked.
+    /// The protocol that the server's response names, such as "http/1.1", or that of the connection if no
+    /// response came; nil if no server was asked.
     package var protocolName: String? {
         if isFromCache { return nil }
         if let head { return head.version.description.lowercased() }

@@ -9,8 +9,8 @@ internal import struct Synchronization.Atomic
 ///
 /// A reference: most loads share one, and reading one value does not copy the others.
 package final class LoadSettings: Sendable {
-    /// Variables only until the settings are made: a configuration sets some, a session others. Other settings
-    /// are made of a changed copy.
+    /// Variables only until the settings are made: a configuration sets some, a session others. Other
+    /// settings are made of a changed copy.
     struct Values: Sendable {
         var tls = TLSSettings()
         var proxy = ProxySelection.environment
@@ -46,11 +46,11 @@ package final class LoadSettings: Sendable {
         var waitsForConnectivity = false
         var redirects = RedirectSettings()
         var additionalFields: [(name: String, value: String)] = []
-        /// The fields sent to a proxy that is asked for a tunnel, besides Host and Proxy-Authorization; nil: the User-Agent
-        /// of `additionalFields`.
+        /// The fields sent to a proxy that is asked for a tunnel, besides Host and Proxy-Authorization; nil:
+        /// the User-Agent of `additionalFields`.
         var tunnelFields: [(name: String, value: String)]?
-        /// Whether the load begins at another origin than the one that these settings were made for. Fields, TLS identity
-        /// and server name of that origin are not for this one (rule UC-33).
+        /// Whether the load begins at another origin than the one that these settings were made for. Fields,
+        /// TLS identity and server name of that origin are not for this one (rule UC-33).
         var beginsElsewhere = false
         /// The request target in place of the URL's path and query.
         var requestTarget: String?
@@ -141,8 +141,8 @@ package final class LoadSettings: Sendable {
 
     // MARK: Direct routes
 
-    /// The first of three numbers by which `RecentRoutes` tells routes apart: this one is for TLS to a load's origin, the
-    /// next one for TLS to other servers, and the third for plain HTTP with settings of its own.
+    /// The first of three numbers by which `RecentRoutes` tells routes apart: this one is for TLS to a load's
+    /// origin, the next one for TLS to other servers, and the third for plain HTTP with settings of its own.
     private let number = LoadSettings.lastNumber.wrappingAdd(3, ordering: .relaxed).newValue
 
     private static let lastNumber = Atomic(0)

@@ -1,7 +1,8 @@
 package import FoundationNetworking
 package import RondoCore
 
-/// The settings of a session for its loads: a connection's configuration, and settings that only sessions have.
+/// The settings of a session for its loads: a connection's configuration, and settings that only sessions
+/// have.
 package struct SessionSettings: Sendable {
     /// The settings that the other properties do not override.
     package var connection = URLConnection.Configuration()

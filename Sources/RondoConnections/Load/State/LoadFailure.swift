@@ -65,8 +65,8 @@ extension LoadFailure {
         }
     }
 
-    /// The server has failed, was not reached, or is silent: a kept response may stand in for its answer (RFC 5861 §4, where
-    /// silence is a proxy's 504).
+    /// The server has failed, was not reached, or is silent: a kept response may stand in for its answer (RFC
+    /// 5861 §4, where silence is a proxy's 504).
     var isOfServer: Bool {
         switch self {
         // A server that the program has rejected has not failed, and the program wants nothing of it.

@@ -1,7 +1,8 @@
 package import RondoCore
 
 /// An obstacle that keeps a load from continuing and is due to neither its server nor its client.
-/// `DeliveryObstacle` reports it to programs, among other reasons why no callback comes, such as a mode that does not run.
+/// `DeliveryObstacle` reports it to programs, among other reasons why no callback comes, such as a mode that
+/// does not run.
 package enum LoadObstacle: UInt8, Sendable {
     /// The maximum of connections is in use: of those to its server, or of all of the process.
     case connectionLimit = 1

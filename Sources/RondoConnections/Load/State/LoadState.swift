@@ -2,15 +2,16 @@ internal import FoundationNetworking
 internal import RondoCore
 internal import RondoHTTP
 
-/// The state machine of a load, from its request to its end: inputs in, actions out. It knows no socket, no loop and no
-/// delegate.
+/// The state machine of a load, from its request to its end: inputs in, actions out. It knows no socket, no
+/// loop and no delegate.
 ///
-/// An input is a `mutating` method that says what has happened; it returns the action that follows, or nothing if it only
-/// moves the load to another phase. Questions have no effect.
+/// An input is a `mutating` method that says what has happened; it returns the action that follows, or
+/// nothing if it only moves the load to another phase. Questions have no effect.
 ///
 ///     created ─▶ askingAboutStorage ─▶ askingAboutCanonical ─▶ answering ─▶ receiving ─▶ …
 ///
-/// `answering` and `askingForRest` step aside to `waitingForCookies` while cookies cannot be read, and come back.
+/// `answering` and `askingForRest` step aside to `waitingForCookies` while cookies cannot be read, and come
+/// back.
 ///
 ///     answering ─ redirect ──▶ askingAboutRedirect ─ request ─▶ answering
 ///               │                                  └ nil ─────▶ receiving
@@ -27,11 +28,13 @@ internal import RondoHTTP
 ///     storing ─ delegate is asked ─▶ askingAboutCaching ─ reply ─▶ storing
 ///     any phase ─ the client's abort ▶ aborted ─ the client was told ▶ ended
 ///
-/// A phase with nothing to wait for is left at once. A failure ends the load in any phase; an ended load ignores inputs
-/// and returns no actions. (Waits inside an answer, such as that for a connection, are states of `ServerAnswer`.)
+/// A phase with nothing to wait for is left at once. A failure ends the load in any phase; an ended load
+/// ignores inputs and returns no actions. (Waits inside an answer, such as that for a connection, are states
+/// of `ServerAnswer`.)
 struct LoadState {
     private enum Phase {
-        /// The load has had no pass. The value is the failure with which it ends there, because its request cannot be sent.
+        /// The load has had no pass. The value is the failure with which it ends there, because its request
+        /// cannot be sent.
         case created(LoadFailure?)
         /// The delegate was asked whether the credential storage may be used (rule UC-43).
         case askingAboutStorage
@@ -60,7 +63,8 @@ struct LoadState {
         /// All content is here, and other threads are storing it. `LoadInbox` counts what is being stored: that begins while
         /// content still comes, as with cookies, and ends on those threads.
         case storing
-        /// The client has ended the load and was not told of the end yet. The value is the partial file of a download.
+        /// The client has ended the load and was not told of the end yet. The value is the partial file of a
+        /// download.
         case aborted(PartialDownload?)
         case ended
     }
@@ -243,8 +247,9 @@ struct LoadState {
         switch phase {
         case .askingAboutCanonical(let canonical):
             guard let reply else { return fail(.canonicalRequestRefused) }
-            // The canonical form is computed once: a protocol of the program may change its own result again. (Requests
-            // that differ only in fields or body are equal, so that the delegate's request is sent.)
+            // The canonical form is computed once: a protocol of the program may change its own result again.
+            // (Requests that differ only in fields or body are equal, so that the delegate's request is
+            // sent.)
             return reply == canonical ? send(reply, .first) : follow(reply, .first)
         case .askingAboutRedirect(let response):
             guard let reply else {
@@ -296,11 +301,13 @@ struct LoadState {
         return .send(request, reason)
     }
 
-    /// The head of a final response: decides whether it is a redirect, a challenge, or the response for the delegate.
+    /// The head of a final response: decides whether it is a redirect, a challenge, or the response for the
+    /// delegate.
     ///
     /// - Parameters:
     ///   - hadExpectation: The request has asked for the server's go-ahead.
-    ///   - isFromProxy: Whether a proxy may have made it. A 407 by a server is not answered with a credential.
+    ///   - isFromProxy: Whether a proxy may have made it. A 407 by a server is not answered with a
+    ///     credential.
     ///   - isHeadAlone: Whether it is the response to a CONNECT.
     mutating func receivedHead(
         _ head: ResponseHead, bodyLength: Int64?, hadExpectation: Bool = false, isFromProxy: Bool = true,
@@ -308,8 +315,8 @@ struct LoadState {
     ) -> Action {
         guard case .answering = phase else { return .nothing }
         if head.status == 417, hadExpectation {
-            // The server does not support the go-ahead: send the request without it (RFC 9110 §15.5.18). The body may be on
-            // its way by now, because the go-ahead did not come in time.
+            // The server does not support the go-ahead: send the request without it (RFC 9110 §15.5.18). The
+            // body may be on its way by now, because the go-ahead did not come in time.
             request = request.withoutExpectation
             return .send(request, .withoutExpectation)
         }
@@ -408,7 +415,8 @@ struct LoadState {
         return received(response)
     }
 
-    /// Whether the response is a challenge that can be answered: it has the field that names the schemes (rule UC-52).
+    /// Whether the response is a challenge that can be answered: it has the field that names the schemes
+    /// (rule UC-52).
     private static func isChallenge(_ head: ResponseHead) -> Bool {
         switch head.status {
         case 401: head.fields.has("WWW-Authenticate")
@@ -448,8 +456,8 @@ struct LoadState {
         return fail(failure)
     }
 
-    /// The failure of an answer. The load takes the recourse if it is in the phase for that, and fails otherwise; after a
-    /// request for the rest of a download, with the failure that had cut the download off.
+    /// The failure of an answer. The load takes the recourse if it is in the phase for that, and fails
+    /// otherwise; after a request for the rest of a download, with the failure that had cut the download off.
     mutating func answerFailed(_ failure: LoadFailure, _ recourse: Recourse) -> Action {
         switch recourse {
         case .none: break

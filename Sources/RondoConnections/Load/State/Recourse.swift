@@ -1,7 +1,8 @@
 internal import FoundationNetworking
 internal import RondoCore
 
-/// What a load can do instead of failing when its answer has failed. `LoadDriver` begins it, and `LoadState` takes it.
+/// What a load can do instead of failing when its answer has failed. `LoadDriver` begins it, and `LoadState`
+/// takes it.
 enum Recourse {
     case none
     /// A stored response stands in, although it is stale (RFC 5861 §4).

@@ -15,7 +15,8 @@ enum SendReason: Equatable {
     case withoutExpectation
     /// It asks for a whole file, in place of a part that cannot be used.
     case wholeFile
-    /// It is the last request again, because the stored response does not fit the server's head (`LoadCache`).
+    /// It is the last request again, because the stored response does not fit the server's head
+    /// (`LoadCache`).
     case withoutConditions
     /// It is the last request again, because there may be a network again (`ConnectivityWait`).
     case network
@@ -30,7 +31,7 @@ enum SendReason: Equatable {
         }
     }
 
-    /// Whether the request may go over a kept connection. If `RetryRule` has it sent again, the second connection is a new one
-    /// in any case.
+    /// Whether the request may go over a kept connection. If `RetryRule` has it sent again, the second
+    /// connection is a new one in any case.
     var mayReuse: Bool { if case .rest = self { false } else { true } }
 }

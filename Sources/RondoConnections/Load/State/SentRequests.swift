@@ -20,8 +20,9 @@ struct SentRequests {
         last = request
     }
 
-    /// Whether `address` belongs to the origin for which the settings were made: that of the first request (RFC 6454,
-    /// section 5). Always false if the load begins elsewhere, because that origin is not known then.
+    /// Whether `address` belongs to the origin for which the settings were made: that of the first request
+    /// (RFC 6454, section 5). Always false if the load begins elsewhere, because that origin is not known
+    /// then.
     func isAtOrigin(_ address: WebAddress) -> Bool {
         if beginsElsewhere { return false }
         guard let first else { return true }

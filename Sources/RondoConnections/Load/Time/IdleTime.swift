@@ -20,7 +20,8 @@ struct IdleTime {
 
     init(_ modes: [LoopMode]) { self.modes = modes }
 
-    /// Nearly all loads have one mode, which can be asked directly; the common name may stand for several modes.
+    /// Nearly all loads have one mode, which can be asked directly; the common name may stand for several
+    /// modes.
     private var isInOneMode: Bool {
         // Comparing with `.default` first is quicker, and most modes are the default mode.
         modes.count == 1 && (modes[0].mode == .default || modes[0].mode != .common)

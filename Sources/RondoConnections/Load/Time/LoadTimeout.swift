@@ -5,8 +5,8 @@ struct LoadTimeout {
     let seconds: TimeInterval
     private var idle: IdleTime
     private var timer = LimitTimer()
-    /// Whether there was progress since the idle time was last restarted. It is restarted at the end of a pass, so that
-    /// the time that the delegate takes does not count.
+    /// Whether there was progress since the idle time was last restarted. It is restarted at the end of a
+    /// pass, so that the time that the delegate takes does not count.
     private var hasProgressed = false
 
     init(seconds: TimeInterval, in modes: [LoopMode]) {
@@ -18,8 +18,8 @@ struct LoadTimeout {
 
     private var isLimited: Bool { seconds > 0 && seconds.isFinite }
 
-    /// Starts the idle time. Most loads end quickly, so a timer is made only for a load that takes longer than a short
-    /// delay; such a load fails later by that delay at most.
+    /// Starts the idle time. Most loads end quickly, so a timer is made only for a load that takes longer
+    /// than a short delay; such a load fails later by that delay at most.
     ///
     /// - Returns: Whether the load is told of the short delay as a result.
     mutating func start(
@@ -41,8 +41,8 @@ struct LoadTimeout {
         idle.restart()
     }
 
-    /// Call it when the load was served: restarts the idle time after progress. Without a timer it does nothing: most
-    /// loads end before they need one, and then never read the clock.
+    /// Call it when the load was served: restarts the idle time after progress. Without a timer it does
+    /// nothing: most loads end before they need one, and then never read the clock.
     mutating func endEvents() {
         if timer.isSet { restartAfterProgress() }
     }
@@ -53,7 +53,8 @@ struct LoadTimeout {
         idle.suspend()
     }
 
-    /// - Returns: Whether the time has to be checked: a check may have been skipped while the load was suspended.
+    /// - Returns: Whether the time has to be checked: a check may have been skipped while the load was
+    ///   suspended.
     mutating func resume() -> Bool { idle.resume() && isLimited }
 
     /// The seconds until the load has been idle for too long. Call it after everything that has come was

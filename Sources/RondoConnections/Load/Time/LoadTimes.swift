@@ -71,7 +71,8 @@ struct LoadTimes {
 
     enum CheckResult {
         case nothing
-        /// A pass has to call `takeFailure`. If it is deferred, events that have come by then are handled first.
+        /// A pass has to call `takeFailure`. If it is deferred, events that have come by then are handled
+        /// first.
         case wakeUp(deferred: Bool)
     }
 
@@ -80,7 +81,8 @@ struct LoadTimes {
     /// - Parameter isLocal: Whether the load waits for something other than the sender.
     mutating func check(isLocal: Bool, makeTimer: (TimeInterval) -> ScheduleTimer) -> CheckResult {
         let isIdle = limitsSilence && timeout.check(isLocal: isLocal, makeTimer: makeTimer)
-        // Not at once: events that have come already are handled first, and may complete the load (rule US-69).
+        // Not at once: events that have come already are handled first, and may complete the load (rule
+        // US-69).
         let isOver = total?.check(makeTimer: makeTimer) ?? false
         if isIdle { return .wakeUp(deferred: false) }
         return isOver ? .wakeUp(deferred: true) : .nothing

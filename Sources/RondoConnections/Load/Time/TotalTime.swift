@@ -1,6 +1,7 @@
 package import RondoCore
 
-/// The maximum time of a load or of a stream task in total, and the timer that checks it (rule US-69). Most have no such limit.
+/// The maximum time of a load or of a stream task in total, and the timer that checks it (rule US-69). Most
+/// have no such limit.
 ///
 /// Time counts from the start, whether the load's modes run or not, except while the load is suspended.
 package final class TotalTime {

@@ -67,8 +67,8 @@ package struct MethodSignature: Hashable, Sendable {
         text = Self.simplified(name + "(" + list.joined(separator: ", ") + ")")
     }
 
-    /// The type without its module: `Foundation.Data` becomes `Data`, `Optional<Data>` becomes `Data?`. Without "any" and
-    /// "@Sendable" too, which make no other method of it.
+    /// The type without its module: `Foundation.Data` becomes `Data`, `Optional<Data>` becomes `Data?`.
+    /// Without "any" and "@Sendable" too, which make no other method of it.
     private static func simplified(_ text: String) -> String {
         var result = ""
         var word = ""

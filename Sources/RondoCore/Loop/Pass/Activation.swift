@@ -3,8 +3,8 @@ extension RunLoop {
     /// thread only.
     ///
     /// - Parameters:
-    ///   - limit: Evaluated after the last reading of the clock was forgotten: if this run is nested, its outer
-    ///     pass may have read the clock long ago.
+    ///   - limit: Evaluated after the last reading of the clock was forgotten: if this run is nested, its
+    ///     outer pass may have read the clock long ago.
     ///   - isRepeated: Whether another activation follows at once, as in `repeatedly(_:)`.
     ///   - isStoppable: False if `stop()` is to stop the activation outside this one.
     /// - Returns: How the activation ended; nil if it could not start.
@@ -53,8 +53,9 @@ struct Activation {
         return result
     }
 
-    /// Nearly always the mode that was run last, which is found without hashing its name and without the lock: without this
-    /// and `LoopState.lastNamed` bench-guard's pass.other-mode takes 60 % more instructions.
+    /// Nearly always the mode that was run last, which is found without hashing its name and without the
+    /// lock: without this and `LoopState.lastNamed` bench-guard's pass.other-mode takes 60 % more
+    /// instructions.
     private func findMode() -> (index: Int, modeLoop: ModeLoop)? {
         if let last = threadState.lastRun, last.name == name { return (last.index, last.modeLoop) }
         guard name != .common else {
@@ -90,8 +91,9 @@ struct Activation {
             state.activations.append(
                 RunningActivation(
                     mode: mode, returnsAfterSource: returnAfterSourceHandled, isStoppable: isStoppable))
-            // A block that is still in the intake counts: its request for attention may just have been forgotten, and
-            // another thread that looks at the loop may move the block to its queue before the first pass looks.
+            // A block that is still in the intake counts: its request for attention may just have been
+            // forgotten, and another thread that looks at the loop may move the block to its queue before the
+            // first pass looks.
             return state.hasWork(for: mode) || !loop.intake.isEmpty
         }
         guard let hasWork else { return nil }
@@ -127,8 +129,8 @@ struct Activation {
             // A wake-up that this run took may have been meant for the embedded mode: make the foreign loop
             // call `turn()`.
             threadState.kernel.wakeUp?.wake()
-            // A guest that a callback of this run has made may be suspended. (A run that began beside a guest tells it
-            // in `run(beside:)`, also if it could not start.)
+            // A guest that a callback of this run has made may be suspended. (A run that began beside a guest
+            // tells it in `run(beside:)`, also if it could not start.)
             threadState.bridge?.activationEnded()
         }
         // The loop may never be run again.

@@ -5,7 +5,8 @@
 // of their callbacks need not be done between these passes: it is deferred, and done in one step of a pass
 // (see `Pass`) when no ready descriptor waits any more, when there is enough of it, or when it is old enough.
 // There are four kinds, each with its saving when it was last measured (CPU of the whole process; 2 cores, 64
-// connections). Streams that become readable together wait as the first kind does (W4 by streams, 64 B: 15 %):
+// connections). Streams that become readable together wait as the first kind does (W4 by streams, 64 B:
+// 15 %):
 //
 //     a shared queue's service: clients that several callbacks enqueue begin in a row      W5, 64 GETs of 1 KiB: 2 to 4 %
 //     leaving a loop: a kept connection that another load takes at once need not come back W5, the same: 2 %
@@ -21,8 +22,8 @@
 extension RunLoop {
     /// Defers `work`. It is done in the next pass, after signalled sources, but may wait longer while ready
     /// descriptors wait to be served: until there are 16 pieces of work, the first is a millisecond old, or
-    /// the limit of the run is reached. It is done before a timer fires, before the main queue is drained, before the loop
-    /// sleeps, and before a run begins or ends.
+    /// the limit of the run is reached. It is done before a timer fires, before the main queue is drained,
+    /// before the loop sleeps, and before a run begins or ends.
     ///
     /// - Returns: False if the work has to be done now: the calling thread is not the loop's, the loop does
     ///   not run or its run returns after a source, an observer is registered in some mode, or too much work

@@ -38,7 +38,8 @@ struct DeferredWorkList {
 
     mutating func popFirst() -> (any DeferredWork)? {
         guard first < works.count else {
-            // Not all at once, which is slower for one element, as there nearly always is: see `LoopThreadState.attach(_:)`.
+            // Not all at once, which is slower for one element, as there nearly always is: see
+            // `LoopThreadState.attach(_:)`.
             while !works.isEmpty { works.removeLast() }
             first = 0
             return nil

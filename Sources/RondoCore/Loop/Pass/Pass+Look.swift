@@ -5,7 +5,8 @@ extension Pass {
     /// asked for since the last pass.
     ///
     /// - Returns: Whether timers are due; nil if `look(_:)` has to find out.
-    // Inlined: without, bench-guard's pass.other-mode and descriptor.event.together take 2.3 % more instructions.
+    // Inlined: without, bench-guard's pass.other-mode and descriptor.event.together take 2.3 % more
+    // instructions.
     @inline(__always)
     func timersAreDue(from findings: PassFindings) -> Bool? {
         guard findings.knowsTimers, !modeLoop.ready.isEmpty, !loop.attention.wasAsked,
@@ -21,10 +22,10 @@ extension Pass {
     /// While ready descriptors wait to be served, the kernel is not asked (rule RL-57), and changes to
     /// watchers can wait too: before a source is called, its membership and interest are checked. In the last
     /// pass before the limit the changes are applied, since that pass serves everything that is ready. In the
-    /// first pass of an activation the main queue is asked: a program that runs the loop again after each source
-    /// would otherwise leave it until all of these descriptors have been served. A sleep can end without an event
-    /// (a signal, a stale registration, libev's own limit of a minute); it is then continued, because observers
-    /// would otherwise see waits that were none.
+    /// first pass of an activation the main queue is asked: a program that runs the loop again after each
+    /// source would otherwise leave it until all of these descriptors have been served. A sleep can end
+    /// without an event (a signal, a stale registration, libev's own limit of a minute); it is then
+    /// continued, because observers would otherwise see waits that were none.
     ///
     /// - Returns: Whether timers are due.
     func look(_ findings: inout PassFindings) -> Bool {
@@ -109,8 +110,8 @@ extension Pass {
         if isIdle { notifications.post(.whenIdle) }
     }
 
-    // Not inlined: the values made in these functions would be made in each look, and bench-guard's pass.other-mode
-    // would take 11 % more instructions.
+    // Not inlined: the values made in these functions would be made in each look, and bench-guard's
+    // pass.other-mode would take 11 % more instructions.
 
     @inline(never)
     private func watchInterrupted() {

@@ -2,7 +2,8 @@ internal import CRondoEv
 
 // (j): one kind of ready events is served.
 extension Pass {
-    /// - Returns: Whether a source was called, and whether the main queue was drained; nil: nothing was ready.
+    /// - Returns: Whether a source was called, and whether the main queue was drained; nil: nothing was
+    ///   ready.
     func serveReady(timersAreDue: Bool) -> (source: Bool, mainQueue: Bool)? {
         // The usual case: only descriptors are ready.
         if !timersAreDue, !modeLoop.mainQueue.isReady {
@@ -49,8 +50,9 @@ extension Pass {
         }
     }
 
-    /// - Parameter mayLookAgain: Whether the last pass before the limit asks the kernel if no source was called: what an
-    ///   earlier look has found may be out of date, and no later pass would serve what is ready now.
+    /// - Parameter mayLookAgain: Whether the last pass before the limit asks the kernel if no source was
+    ///   called: what an earlier look has found may be out of date, and no later pass would serve what is
+    ///   ready now.
     /// - Returns: Whether a source was called.
     private func serveDescriptor(mayLookAgain: Bool = true) -> Bool {
         while let (source, events) = modeLoop.nextReady() {
@@ -125,8 +127,9 @@ extension RunLoop {
             && threadState.serving.prefix(servedInOuterRuns).contains { $0 === source }
     }
 
-    /// Has the modes that a nested run has served, and in which it has paused `source`, watch it again. Its descriptor may be
-    /// closed by now, so they do that as after every other change: at the next look, and after a check.
+    /// Has the modes that a nested run has served, and in which it has paused `source`, watch it again. Its
+    /// descriptor may be closed by now, so they do that as after every other change: at the next look, and
+    /// after a check.
     @inline(never)
     fileprivate func watchAgain(_ source: Source) {
         for (mode, modeLoop) in threadState.modeLoops.enumerated() where modeLoop?.hasPaused(source) ?? false

@@ -20,9 +20,9 @@
 ///     └ (l) handled? timed out? stopped? empty?
 ///     exit observers, and notifications that they have enqueued
 ///
-/// Besides the sleep a pass waits in one place: after several blocks in (c), (e) or (k) it pauses for less than a
-/// microsecond, so that more of them come together (`BlockIntake.pauseForMoreBlocks()`). That saves three quarters of the time
-/// of W2's million blocks.
+/// Besides the sleep a pass waits in one place: after several blocks in (c), (e) or (k) it pauses for less
+/// than a microsecond, so that more of them come together (`BlockIntake.pauseForMoreBlocks()`). That saves
+/// three quarters of the time of W2's million blocks.
 ///
 /// libev calls no user code: `ModeLoop` records which descriptors are ready, and (j) calls out. Every lock is
 /// released before a call-out, and decisions made before it are checked again after it.
@@ -106,8 +106,8 @@ struct Pass {
     }
 
     /// (g) to (j)
-    // Inlined, as `mustEndAtOnce(_:)` is: without, bench-guard's descriptor.event.together takes 4.5 % more instructions, and
-    // pass.other-mode 3.9 %.
+    // Inlined, as `mustEndAtOnce(_:)` is: without, bench-guard's descriptor.event.together takes 4.5 % more
+    // instructions, and pass.other-mode 3.9 %.
     @inline(__always)
     private func waitAndServe(_ findings: inout PassFindings) {
         findings.maySleep =
@@ -122,8 +122,8 @@ struct Pass {
         if served.source || served.mainQueue { findings.noteHandled() }
     }
 
-    /// If nothing was called, this thread has queued no block. A block that another thread queues meanwhile is performed by the
-    /// next run, as if it had come a moment later.
+    /// If nothing was called, this thread has queued no block. A block that another thread queues meanwhile
+    /// is performed by the next run, as if it had come a moment later.
     // Inlined: the figure stands at `waitAndServe(_:)`.
     @inline(__always)
     private func mustEndAtOnce(_ findings: PassFindings) -> Bool {
@@ -208,8 +208,8 @@ struct Pass {
         if wereSeveral { loop.intake.pauseForMoreBlocks() }
     }
 
-    /// Whether deferred work has to be done now, rather than wait for the callbacks of ready descriptors. It does not wait for
-    /// timers and the main queue, which may take any time.
+    /// Whether deferred work has to be done now, rather than wait for the callbacks of ready descriptors. It
+    /// does not wait for timers and the main queue, which may take any time.
     private func mustPerformDeferredWork(_ findings: PassFindings) -> Bool {
         let threadState = loop.threadState
         return modeLoop.ready.isEmpty || threadState.deferred.isFull

@@ -1,7 +1,7 @@
 /// What a pass knows when it begins, and what its steps tell the later ones.
 ///
-/// Variables that are not private are set by `Pass`, because they are what its loop, its mode and the kernel tell it; the methods
-/// below note what it has done.
+/// Variables that are not private are set by `Pass`, because they are what its loop, its mode and the kernel
+/// tell it; the methods below note what it has done.
 struct PassFindings {
     // Known at the end of the previous pass:
 
@@ -17,8 +17,8 @@ struct PassFindings {
 
     /// A source was served, or the main queue.
     private(set) var handled = false
-    /// A closure for the start of the pass was called. The pass must not sleep: the closures may have been the mode's
-    /// only members.
+    /// A closure for the start of the pass was called. The pass must not sleep: the closures may have been
+    /// the mode's only members.
     private(set) var hasPerformed = false
     /// The program was or may have been called: a block may be queued.
     private(set) var mayHaveCalled = false
@@ -31,8 +31,9 @@ struct PassFindings {
         case due
         /// The previous pass has drained the queue, so (f) does not look at it.
         case drained
-        /// The activation begins. (f) does not look at the queue then; and while descriptors that an earlier activation has
-        /// found ready wait, the kernel is not asked about it either. So (h) asks the queue itself.
+        /// The activation begins. (f) does not look at the queue then; and while descriptors that an earlier
+        /// activation has found ready wait, the kernel is not asked about it either. So (h) asks the queue
+        /// itself.
         case first
     }
 

@@ -7,8 +7,8 @@ internal import CRondoEv
 /// kernel runs the thread again. If answers come faster than that, a loop that looks for them for a short
 /// time before it sleeps gets them sooner, while its processor stays busy.
 enum Sleep {
-    // Not a value with these parameters as its properties: with it bench-guard's pass.other-mode takes 8 % more
-    // instructions.
+    // Not a value with these parameters as its properties: with it bench-guard's pass.other-mode takes 8 %
+    // more instructions.
 
     /// The number of checks for a request between two readings of the clock, at which the kernel is also
     /// asked for descriptors.
@@ -50,8 +50,8 @@ enum Sleep {
     private static func sleep(
         _ loop: RunLoop, _ modeLoop: ModeLoop, until end: LoopInstant, now: LoopInstant
     ) {
-        // Since this loop has noted that it waits, another poll, as for a new watcher of the main queue, may have read the
-        // eventfd by which a thread has asked for attention.
+        // Since this loop has noted that it waits, another poll, as for a new watcher of the main queue, may
+        // have read the eventfd by which a thread has asked for attention.
         guard loop.attention.isWaiting else { return }
         let threadState = loop.threadState
         if let bridge = threadState.bridge, bridge.sleep(modeLoop, until: end) { return }

@@ -109,8 +109,8 @@ final class Attention: Sendable {
         return update { $0.subtracting(.asked) }.contains(.asked)
     }
 
-    /// True if a thread asked before it could see that the loop had stopped. The write makes every later request
-    /// see that.
+    /// True if a thread asked before it could see that the loop had stopped. The write makes every later
+    /// request see that.
     var wasAskedWhileEnding: Bool { update { $0 }.contains(.asked) }
 
     /// Renews a request that was taken.

@@ -1,7 +1,7 @@
 private import struct Synchronization.Atomic
 
-// Few loops ever have an observer, a notification or a closure for the start of a pass. A pass checks one word for
-// each, and takes the loop's lock only if there may be one.
+// Few loops ever have an observer, a notification or a closure for the start of a pass. A pass checks one
+// word for each, and takes the loop's lock only if there may be one.
 
 /// The kinds of work that few loops ever have, in any mode.
 struct PendingWork: OptionSet {

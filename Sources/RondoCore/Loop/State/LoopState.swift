@@ -4,11 +4,11 @@
 /// which the loop's own thread updates before it looks at the kernel. Locks are taken in the order member
 /// (timer, source, observer), then loop; user code is never called with either held.
 ///
-/// A change that concerns several variables is a method here. Each variable that is not private says which other files change
-/// it, and why.
+/// A change that concerns several variables is a method here. Each variable that is not private says which
+/// other files change it, and why.
 struct LoopState: ~Copyable {
-    /// Changed by sources, timers and observers too, which enter and leave with their own locks held as well: their state
-    /// decides whether they may.
+    /// Changed by sources, timers and observers too, which enter and leave with their own locks held as well:
+    /// their state decides whether they may.
     var modes: [ModeState] = []
     /// By name. (A key type of our own would make the runtime search all libraries for its `Hashable`
     /// conformance when the first loop is made: 0.1 ms of W16's start.)
@@ -17,7 +17,8 @@ struct LoopState: ~Copyable {
 
     /// Indices of the modes that the common name stands for.
     private(set) var commonModes: [Int] = []
-    // Filled by `ModeExecutor`, whose constructors need the loop; `ThreadEnd` releases the second without the lock.
+    // Filled by `ModeExecutor`, whose constructors need the loop; `ThreadEnd` releases the second without the
+    // lock.
     var executors: [RunLoop.Mode: RunLoop.ModeExecutor] = [:]
     var taskExecutors: [RunLoop.Mode: RunLoop.ModeTaskExecutor] = [:]
 
@@ -35,8 +36,8 @@ struct LoopState: ~Copyable {
     /// In the order of the calls. An `OrderedPerform` decides for which modes and passes it is.
     var orderedPerforms: [OrderedPerform] = []
 
-    /// Running activations, the innermost last. Changed by `Activation`, which reports the outermost one to `Attention` in the same
-    /// step, and by `+Stopping`.
+    /// Running activations, the innermost last. Changed by `Activation`, which reports the outermost one to
+    /// `Attention` in the same step, and by `+Stopping`.
     var activations: [RunningActivation] = []
     /// False once the thread has ended: nothing can be added any more.
     private(set) var isAlive = true
@@ -131,8 +132,9 @@ struct LoopState: ~Copyable {
         activityCounts.remove(observer.activities.rawValue)
     }
 
-    // The next three functions are inlined, since the state would be copied for the call: without inlining the
-    // first, bench-guard's pass.other-mode takes 8 % more instructions, and without the second or the third 4 %.
+    // The next three functions are inlined, since the state would be copied for the call: without inlining
+    // the first, bench-guard's pass.other-mode takes 8 % more instructions, and without the second or the
+    // third 4 %.
 
     /// Whether the queues hold blocks that `mode` runs. Blocks in the intake do not count.
     @inline(__always)
@@ -167,8 +169,8 @@ struct LoopState: ~Copyable {
         activations = []
     }
 
-    /// Notes that the loop was to be run in a mode that is empty. (Inside another run that is no reason why the loop does
-    /// not run.)
+    /// Notes that the loop was to be run in a mode that is empty. (Inside another run that is no reason why
+    /// the loop does not run.)
     mutating func noteEmptyRun(in mode: RunLoop.Mode) {
         if activations.isEmpty { history.noteEmptyRun(in: mode.rawValue) }
     }

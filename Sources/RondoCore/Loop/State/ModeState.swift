@@ -1,14 +1,14 @@
 /// One mode: its members, and the changes to them that the loop's thread has not applied yet.
 ///
-/// Held by `LoopState`, which changes `isCommon`, `blocks` and `ranNanoseconds` as well, because the common modes, the common
-/// blocks and the time of all modes are its own.
+/// Held by `LoopState`, which changes `isCommon`, `blocks` and `ranNanoseconds` as well, because the common
+/// modes, the common blocks and the time of all modes are its own.
 struct ModeState {
     let name: RunLoop.Mode
     var isCommon = false
 
     private(set) var sources = ObjectSet<RunLoop.Source>()
-    /// Signalled sources. Another mode may meanwhile have served the signal of one. Changed by `Source`, whose lock is held then:
-    /// the number of its last signal says where it stands here.
+    /// Signalled sources. Another mode may meanwhile have served the signal of one. Changed by `Source`,
+    /// whose lock is held then: the number of its last signal says where it stands here.
     var signalled = SignalledSources()
 
     /// Descriptor sources whose watcher the loop's thread may have to change.
@@ -128,7 +128,8 @@ struct ModeState {
         activityCounts.remove(observer.activities.rawValue)
     }
 
-    /// The index of the first observer whose order `isBehind` accepts, as it does all those after it; found by halving.
+    /// The index of the first observer whose order `isBehind` accepts, as it does all those after it; found
+    /// by halving.
     private func firstIndexOfObservers(_ isBehind: (Int) -> Bool) -> Int {
         var (low, high) = (0, observers.count)
         while low < high {

@@ -3,8 +3,8 @@ internal import CRondoEv
 /// The state of a run loop that only the loop's thread touches.
 ///
 /// The work of that thread is spread over many files: an activation and its passes, the sleep, the bridges to
-/// Foundation's loop. They change this state by the methods below. Each variable that is not private names the file that
-/// sets it, or says why several do.
+/// Foundation's loop. They change this state by the methods below. Each variable that is not private names
+/// the file that sets it, or says why several do.
 ///
 /// `@exclusivity(unchecked)`: only one thread has access, and no access lasts while something else is called.
 /// With the check of `serving` bench-guard's descriptor.event takes 16 % more instructions, and with that of
@@ -24,14 +24,14 @@ final class LoopThreadState {
     private(set) var isEmbedded = false
     /// The loop is inside `Embedding.turn()`.
     private(set) var isInTurn = false
-    /// Called when the loop has ended, also if a callback has ended the thread. Set by `RunLoopThread`, and taken by `ThreadEnd`,
-    /// which calls it last.
+    /// Called when the loop has ended, also if a callback has ended the thread. Set by `RunLoopThread`, and
+    /// taken by `ThreadEnd`, which calls it last.
     var whenEnded: (@Sendable () -> Void)?
     /// The loop's own clock; nil if it uses the machine's.
     private(set) var timeSource: (any LoopTimeSource)?
     /// The time as last read; nil if since then something was called, the loop has slept, or a run or another
-    /// pass has begun. Without it bench-guard's pass.other-mode, whose runs have one pass each, takes 14 % more
-    /// instructions.
+    /// pass has begun. Without it bench-guard's pass.other-mode, whose runs have one pass each, takes 14 %
+    /// more instructions.
     private(set) var knownNow: LoopInstant?
     /// The last wait was no longer than `spinDuration`. Set by `Sleep`.
     var hasWaitedShortly = false
@@ -43,12 +43,13 @@ final class LoopThreadState {
     private(set) var run = RunOnStack()
     /// The mode that was run last.
     private(set) var lastRun: (name: RunLoop.Mode, index: Int, modeLoop: ModeLoop)?
-    /// Set around each drain, by a pass and by the bridges: libdispatch does not tell a nested run that the queue is being drained.
+    /// Set around each drain, by a pass and by the bridges: libdispatch does not tell a nested run that the
+    /// queue is being drained.
     var isDrainingMainQueue = false
     /// The bridge to Foundation's run loop of the same thread; nil if that loop is not served.
     private(set) var bridge: (any FoundationBridge)?
-    /// Foundation's run loop runs in place of this loop's sleep. Set by the bridges that run it, and by an activation inside it,
-    /// during which this loop does not sleep.
+    /// Foundation's run loop runs in place of this loop's sleep. Set by the bridges that run it, and by an
+    /// activation inside it, during which this loop does not sleep.
     var isInFoundation = false
     /// The main queue, or a source of Foundation's loop, was served while this loop slept, and no pass has
     /// counted that yet. Set by the bridges, which find that out; the pass that counts it takes it.
@@ -69,8 +70,9 @@ final class LoopThreadState {
     /// See `ThreadLoops`. Set once, by `RunLoop.adoptThread`.
     var threadKey: UInt = 0
 
-    /// The time for the start of a run and for a pass. Within a pass the clock is read again only if something
-    /// was called or the loop has slept since the last reading: between two steps the time hardly changes.
+    /// The time for the start of a run and for a pass. Within a pass the clock is read again only if
+    /// something was called or the loop has slept since the last reading: between two steps the time hardly
+    /// changes.
     var now: LoopInstant {
         if let knownNow { return knownNow }
         let now = LoopClock.now
@@ -186,10 +188,11 @@ final class LoopThreadState {
     // MARK: What is kept with the loop
 
     func attach(_ object: AnyObject) {
-        // Not appended in place: with that, each read of the array is checked for exclusive access. One of five things that
-        // are worth less than 2 % each, and together 5 % of the instructions of bench-guard's http.request and a tenth of the
-        // rate of W5 with 64 in flight: this, the cast of an attachment, `DeferredWorkList`, the tables of `DelegateClass`, and
-        // the cookie store's reference to itself.
+        // Not appended in place: with that, each read of the array is checked for exclusive access. One of
+        // five things that are worth less than 2 % each, and together 5 % of the instructions of
+        // bench-guard's http.request and a tenth of the rate of W5 with 64 in flight: this, the cast of an
+        // attachment, `DeferredWorkList`, the tables of `DelegateClass`, and the cookie store's reference to
+        // itself.
         attachments = attachments + [object]
     }
 

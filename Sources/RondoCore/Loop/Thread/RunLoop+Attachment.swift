@@ -7,8 +7,8 @@ extension RunLoop {
     /// - Note: On this loop's thread.
     package func attachment<Object: AnyObject>(_ type: Object.Type, orMake make: () -> Object) -> Object {
         for object in threadState.attachments where Swift.type(of: object) == type {
-            // Safe, because the class was compared. One of the five things that are together worth 5 % of bench-guard's
-            // http.request: see `LoopThreadState.attach(_:)`.
+            // Safe, because the class was compared. One of the five things that are together worth 5 % of
+            // bench-guard's http.request: see `LoopThreadState.attach(_:)`.
             return unsafeDowncast(object, to: Object.self)
         }
         let object = make()

@@ -209,8 +209,8 @@ private final class PhaseCondition: Sendable {
 
 extension RunLoop {
     /// The background loop of the process: it drives everything that no loop of the program drives, among it
-    /// loads on a delegate queue, sessions, children and kept connections. Its thread is made on first use and
-    /// never ends.
+    /// loads on a delegate queue, sessions, children and kept connections. Its thread is made on first use
+    /// and never ends.
     ///
     /// If the system has no thread for it, this returns a loop that ignores additions, and the next call
     /// tries again. `startedLoader()` throws in that case.

@@ -7,8 +7,8 @@ struct ThreadEnd {
 
     /// Called by the thread library.
     ///
-    /// - Parameter pointer: The value of `LoopThreadState.key`. It is set again, so that `RunLoop.current` is still
-    ///   this loop in a cancel callback.
+    /// - Parameter pointer: The value of `LoopThreadState.key`. It is set again, so that `RunLoop.current` is
+    ///   still this loop in a cancel callback.
     static func run(_ pointer: UnsafeMutableRawPointer?) {
         guard let pointer else { return }
         // `Unmanaged` to pass through C: retained by `adoptThread`, and released below.

@@ -6,7 +6,8 @@ extension ChannelOpening {
     /// Starts TLS on an open connection, after what was written to it before.
     func upgrade(_ transport: ChannelTransport, _ settings: TLSSettings, received: [UInt8]) {
         do throws(TLSError) {
-            // A record that TLS with a proxy has begun goes first: OpenSSL must be called with its bytes until it is sent.
+            // A record that TLS with a proxy has begun goes first: OpenSSL must be called with its bytes
+            // until it is sent.
             switch try transport.engine?.flush() {
             case .done, nil: secure(transport, settings, received: received)
             case .wantsRead: wait(for: .read, transport)

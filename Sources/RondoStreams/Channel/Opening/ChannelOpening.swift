@@ -42,8 +42,9 @@ final class ChannelOpening {
         /// Only while the channel's owner is being told of the connection.
         case connected(ChannelTransport)
         case negotiating(ProxyDialogue)
-        /// Secures an open connection in the next pass, or when TLS with a proxy has sent what was written before;
-        /// the bytes received so far belong to TLS. Indirect, because every opening has the size of the largest case.
+        /// Secures an open connection in the next pass, or when TLS with a proxy has sent what was written
+        /// before; the bytes received so far belong to TLS. Indirect, because every opening has the size of
+        /// the largest case.
         indirect case upgrading(ChannelTransport, TLSSettings, received: [UInt8])
         /// During a handshake.
         case securing(ChannelTransport, TLSEngine)
@@ -55,7 +56,8 @@ final class ChannelOpening {
     // deinit must not make the opening call it: an access to this reference would trap there.
     unowned let channel: any ChannelOpeningOwner
     let sources: any ChannelSources
-    // Changed in `+TLS` too, because a handshake is a stage like the others, under the same limit, and asks the program:
+    // Changed in `+TLS` too, because a handshake is a stage like the others, under the same limit, and asks
+    // the program:
     var stage: Stage
     var limit: OpeningLimit
     /// Calls a handler of the settings, outside the gate.

@@ -144,7 +144,8 @@ final class ConnectionAttempts {
         }
     }
 
-    /// Begins to connect. Where no descriptor is left, those are given back first that are kept only for speed.
+    /// Begins to connect. Where no descriptor is left, those are given back first that are kept only for
+    /// speed.
     private func connect(to address: SocketAddress) throws(SocketError) -> Socket {
         do throws(SocketError) {
             return try Socket.connecting(to: address, from: localEnd)

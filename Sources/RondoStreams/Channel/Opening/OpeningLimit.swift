@@ -71,8 +71,9 @@ struct OpeningLimit {
 
     /// Looks at the time limit; begins the time of grace where that applies.
     ///
-    /// - Parameter hasAnswer: Whether a result of the look-up, a connection, or bytes of the peer have come. They are
-    ///   processed before the limit applies, because the loop may have been in another mode meanwhile.
+    /// - Parameter hasAnswer: Whether a result of the look-up, a connection, or bytes of the peer have come.
+    ///   They are processed before the limit applies, because the loop may have been in another mode
+    ///   meanwhile.
     /// - Returns: Whether the time limit was reached.
     mutating func takeExpiry(hasAnswer: @autoclosure () -> Bool) -> Bool {
         switch time {
@@ -85,8 +86,8 @@ struct OpeningLimit {
         }
     }
 
-    /// Notes that an answer is being processed, which may come before the timer: if the limit has been reached, the time of
-    /// grace begins.
+    /// Notes that an answer is being processed, which may come before the timer: if the limit has been
+    /// reached, the time of grace begins.
     mutating func noteAnswer() {
         if case .running(let timers) = time, LoopClock.now >= deadline { beginGrace(timers) }
     }

@@ -47,7 +47,8 @@ package struct NegotiationError: Error, Sendable, CustomStringConvertible {
     package let description: String
     /// The proxy's answer as it came, for the program to read: the head of an HTTP response; empty for none.
     package let response: [UInt8]
-    /// The proxy's answer as the negotiation has read it, for the layer to which the negotiation belongs; nil for none.
+    /// The proxy's answer as the negotiation has read it, for the layer to which the negotiation belongs; nil
+    /// for none.
     package let answer: (any Sendable)?
 
     package init(

@@ -6,18 +6,19 @@ internal import struct Synchronization.Atomic
 /// The registration of a channel with run loops: its modes, and the sources and timers that are in each of
 /// them.
 ///
-/// Run loops know this object and not the channel, which their callbacks reach through the gate of the channel's owner.
-/// Any thread may ask for a pass of it, suspend and resume it, and set its label. Modes, sources, timers and the gate are
-/// changed by one thread at a time: inside the gate, or, of a channel without one, by its owner. (A source that is made
-/// while another thread removes a mode could stay in that mode.)
+/// Run loops know this object and not the channel, which their callbacks reach through the gate of the
+/// channel's owner. Any thread may ask for a pass of it, suspend and resume it, and set its label. Modes,
+/// sources, timers and the gate are changed by one thread at a time: inside the gate, or, of a channel
+/// without one, by its owner. (A source that is made while another thread removes a mode could stay in that
+/// mode.)
 ///
-/// A source's interest is changed under the lock of this object, which is taken before the source's own: so it always agrees
-/// with the state.
+/// A source's interest is changed under the lock of this object, which is taken before the source's own: so
+/// it always agrees with the state.
 package final class ChannelRegistration: SharedQueueClient {
     private struct WatchedSource {
         let source: RunLoop.Source
-        /// The events that the channel wants; nil for a source that watches no socket of the channel, which is
-        /// not suspended with the others.
+        /// The events that the channel wants; nil for a source that watches no socket of the channel, which
+        /// is not suspended with the others.
         var interest: RunLoop.Source.Interest?
     }
 
@@ -80,20 +81,21 @@ package final class ChannelRegistration: SharedQueueClient {
 
     /// How the callbacks of run loops reach the channel.
     ///
-    /// `@unchecked Sendable`: the channel is used inside the gate, or, without one, by the one thread of its loop.
+    /// `@unchecked Sendable`: the channel is used inside the gate, or, without one, by the one thread of its
+    /// loop.
     private enum Access: @unchecked Sendable {
-        /// The channel is retained until its owner ends the access, or the channel is closed. (`UnservedWatch` says what a
-        /// weak reference would cost.)
+        /// The channel is retained until its owner ends the access, or the channel is closed.
+        /// (`UnservedWatch` says what a weak reference would cost.)
         case gated(by: any ChannelGate, SocketChannel, use: UInt32)
         case ungated(WeakChannel)
     }
 
     private struct State: ~Copyable {
-        /// `isWanted` in it means: a pass was requested and has not come yet. That is remembered while there is
-        /// no mode, like the signal of a source.
+        /// `isWanted` in it means: a pass was requested and has not come yet. That is remembered while there
+        /// is no mode, like the signal of a source.
         var schedule = ClientSchedule()
-        /// True while no socket is watched and no callback is let in: the gate has refused an event, or the owner has
-        /// suspended the channel.
+        /// True while no socket is watched and no callback is let in: the gate has refused an event, or the
+        /// owner has suspended the channel.
         var isSuspended = false
         var members = Members()
         /// Nil: no event is let in.
@@ -102,8 +104,8 @@ package final class ChannelRegistration: SharedQueueClient {
     }
 
     private let state = Mutex(State())
-    /// Counts the beginnings and ends of accesses. Changed only with the lock of the state, and inside the gate whose access
-    /// begins or ends.
+    /// Counts the beginnings and ends of accesses. Changed only with the lock of the state, and inside the
+    /// gate whose access begins or ends.
     private let currentUse = Atomic<UInt32>(0)
 
     // No queue can still refer to this object: a queue retains its waiting clients.
@@ -111,8 +113,8 @@ package final class ChannelRegistration: SharedQueueClient {
 
     // MARK: - The way to the channel
 
-    /// Lets callbacks of run loops reach `channel` through `gate`, until `endAccess()` or the end of the channel. Inside the
-    /// gate.
+    /// Lets callbacks of run loops reach `channel` through `gate`, until `endAccess()` or the end of the
+    /// channel. Inside the gate.
     package func beginAccess(to channel: SocketChannel, by gate: any ChannelGate) {
         let old = state.withLock { state in
             let old = takeAccess(&state)
@@ -127,15 +129,16 @@ package final class ChannelRegistration: SharedQueueClient {
         state.withLock { if $0.access == nil { $0.access = .ungated(WeakChannel(channel)) } }
     }
 
-    /// Ends the access of the channel's owner, so that no callback gets in, and undoes `suspend()` for the next owner.
-    /// Inside the gate.
+    /// Ends the access of the channel's owner, so that no callback gets in, and undoes `suspend()` for the
+    /// next owner. Inside the gate.
     package func endAccess() {
         var old: Access?
         resume { old = takeAccess(&$0) }
         withExtendedLifetime(old) {}
     }
 
-    /// - Returns: The access that ends. The caller must release it without the lock, because that may run code in a deinit.
+    /// - Returns: The access that ends. The caller must release it without the lock, because that may run
+    ///   code in a deinit.
     private func takeAccess(_ state: inout State) -> Access? {
         currentUse.wrappingAdd(1, ordering: .relaxed)
         return state.access.take()
@@ -150,9 +153,10 @@ package final class ChannelRegistration: SharedQueueClient {
         enter(by: access, body)
     }
 
-    /// A callback that has begun on a loop's thread may be late: the channel may have another owner by now, perhaps in other
-    /// loops. Then nothing is done: the gate of the earlier owner admits it, and inside that gate the use has ended. No event
-    /// is lost: a ready descriptor is also reported to the loops that watch it now.
+    /// A callback that has begun on a loop's thread may be late: the channel may have another owner by now,
+    /// perhaps in other loops. Then nothing is done: the gate of the earlier owner admits it, and inside that
+    /// gate the use has ended. No event is lost: a ready descriptor is also reported to the loops that watch
+    /// it now.
     private func enter(by access: Access, _ body: (SocketChannel) -> Void) {
         switch access {
         case .gated(let gate, let channel, let accessed):
@@ -224,8 +228,8 @@ package final class ChannelRegistration: SharedQueueClient {
         }
         queue?.leave()
         members.remove(from: mode.loop, mode.mode, keeping: modes)
-        // A timer is in modes of one loop only (rule TM-13). Where that was the loop of this mode, another one takes the timer.
-        // A mode that another name stands for too takes it back.
+        // A timer is in modes of one loop only (rule TM-13). Where that was the loop of this mode, another
+        // one takes the timer. A mode that another name stands for too takes it back.
         for remaining in modes {
             for timer in members.timers where timer.isValid {
                 remaining.loop.add(timer, forMode: remaining.mode)
@@ -247,8 +251,8 @@ package final class ChannelRegistration: SharedQueueClient {
     package var isServedInOuterRun: Bool { source.map { RunLoop.isServedInOuterRun($0) } ?? false }
 
     /// True if a callback of the channel's source is on this thread's stack, in a run of `loop` after which
-    /// the open connection may stay registered for the next request; see `RunLoop.mayUnregisterLater(_:)`. `loop`
-    /// must be this thread's.
+    /// the open connection may stay registered for the next request; see `RunLoop.mayUnregisterLater(_:)`.
+    /// `loop` must be this thread's.
     package func mayStayRegistered(in loop: RunLoop) -> Bool {
         source.map { loop.mayUnregisterLater($0) } ?? false
     }
@@ -271,8 +275,8 @@ package final class ChannelRegistration: SharedQueueClient {
     /// Stops watching, because the gate has refused an event: a level-triggered descriptor would report it
     /// again at once, over and over.
     ///
-    /// - Parameter refused: The use of the channel in which it has. Nothing is stopped if that has ended meanwhile: the
-    ///   channel's next owner would not resume. Nil: whichever there is.
+    /// - Parameter refused: The use of the channel in which it has. Nothing is stopped if that has ended
+    ///   meanwhile: the channel's next owner would not resume. Nil: whichever there is.
     package func suspend(ifUseIs refused: UInt32? = nil) {
         let loops = state.withLock { state -> [RunLoop] in
             if let refused, refused != use { return [] }
@@ -359,7 +363,8 @@ extension ChannelRegistration: ChannelSources {
 
     private func makeTimer(after seconds: Double) -> Timer {
         Timer(timeInterval: max(0, seconds), repeats: false) { [self] timer in
-            // The channel recognizes a fired timer by this, even in a later pass if the gate refuses this one.
+            // The channel recognizes a fired timer by this, even in a later pass if the gate refuses this
+            // one.
             timer.invalidate()
             enter { $0.servePass() }
         }

@@ -1,15 +1,16 @@
 internal import RondoCore
 
-/// The look-ups of a resolver: those that wait, those that are being made, and the number of threads for them. A value, without
-/// threads and without a clock.
+/// The look-ups of a resolver: those that wait, those that are being made, and the number of threads for
+/// them. A value, without threads and without a clock.
 ///
-/// One look-up answers all requests for a host and port, also those that come while it is made: its answer is recent enough
-/// for them, as in curl and browsers. So a name whose server does not answer occupies one thread, however often it is asked
-/// for.
+/// One look-up answers all requests for a host and port, also those that come while it is made: its answer is
+/// recent enough for them, as in curl and browsers. So a name whose server does not answer occupies one
+/// thread, however often it is asked for.
 ///
-/// A few look-ups are made at the same time. One that takes longer than `patience` is not counted among them any more:
-/// as many names whose servers do not answer hold up all others for `patience`, and not until they fail. While look-ups wait behind
-/// others, one thread stands by, and asks again when the oldest of these may have become slow.
+/// A few look-ups are made at the same time. One that takes longer than `patience` is not counted among them
+/// any more: as many names whose servers do not answer hold up all others for `patience`, and not until they
+/// fail. While look-ups wait behind others, one thread stands by, and asks again when the oldest of these may
+/// have become slow.
 struct LookUpQueue {
     struct Place: Hashable {
         let host: String

@@ -18,14 +18,15 @@ internal import RondoMutex
 package final class Resolver: Sendable {
     package static let shared = Resolver()
 
-    /// The most look-ups made at the same time, without those that take longer than `patienceSeconds`. Further ones wait.
+    /// The most look-ups made at the same time, without those that take longer than `patienceSeconds`.
+    /// Further ones wait.
     package static let lookUpLimit = 4
     /// The most threads, and so the most look-ups made at the same time with those that take longer.
     package static let threadLimit = 32
     /// How long a look-up keeps others from being made, in seconds.
     package static let patienceSeconds = 1
-    /// The most requests without an answer; those for one host and port are answered together. Further requests
-    /// fail, so that the queue cannot grow without limit.
+    /// The most requests without an answer; those for one host and port are answered together. Further
+    /// requests fail, so that the queue cannot grow without limit.
     package static let waitingLimit = 4_096
     /// How long an idle thread lives, in seconds.
     package static let idleSeconds = 10

@@ -4,8 +4,8 @@ public import RondoCore
 /// configuration.
 public struct SocketOptions: Sendable, Hashable {
     /// Probes that tell a silent peer from one that is gone (RFC 9293, section 3.8.4). A connection whose
-    /// peer answers none of them fails (`ETIMEDOUT`) after `idle + interval × probes` seconds of silence. For numbers
-    /// beyond the limits, the kernel gets the nearest that it accepts.
+    /// peer answers none of them fails (`ETIMEDOUT`) after `idle + interval × probes` seconds of silence. For
+    /// numbers beyond the limits, the kernel gets the nearest that it accepts.
     public struct KeepAlive: Sendable, Hashable {
         /// Seconds of silence before the first probe, 1 to 32,767.
         public var idle: Int

@@ -8,15 +8,15 @@ final class SocketSettings: Sendable {
         var tls: TLSSettings?
         var proxy: StreamProxy?
         var options = SocketOptions()
-        /// Whether the options have to be set on the socket, because a stream's property has changed them. A socket
-        /// has the standard ones anyway, and one that was accepted has those of the listening socket.
+        /// Whether the options have to be set on the socket, because a stream's property has changed them. A
+        /// socket has the standard ones anyway, and one that was accepted has those of the listening socket.
         var needsOptions = false
         /// Nil: the default for the kind of connection.
         var closesDescriptor: Bool?
         /// The response of a proxy that has refused the connection.
         var proxyResponse: [UInt8] = []
-        /// What TLS has agreed on, while there is no channel to ask: before the streams of a secured connection are opened, and
-        /// after both were closed.
+        /// What TLS has agreed on, while there is no channel to ask: before the streams of a secured
+        /// connection are opened, and after both were closed.
         var tlsInformation: TLSInformation?
         /// For a connection that a listener has accepted: the count of its unfinished handshakes.
         var handshakes: UnfinishedHandshakes?

@@ -16,8 +16,8 @@ final class ByteRing: @unchecked Sendable {
 
     init(capacity: Int) {
         self.capacity = capacity
-        // The reader returns lent bytes only at its next operation, and may wait for an event before that. So one
-        // byte more can be written while `capacity` bytes are lent, which causes that event.
+        // The reader returns lent bytes only at its next operation, and may wait for an event before that. So
+        // one byte more can be written while `capacity` bytes are lent, which causes that event.
         memory = .allocate(byteCount: capacity + 1, alignment: 1)
     }
 

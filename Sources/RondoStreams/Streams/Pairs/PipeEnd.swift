@@ -1,9 +1,9 @@
 // One end of a pipe to another process, behind an input or an output stream.
 //
-// Threads: the changeable state is protected by the Mutex. While it is held, only the kernel is called, by calls
-// that do not wait. The core's lock comes first: `look` takes the Mutex under it. A call that has to wait for the
-// other process waits in poll(2), without the Mutex, so that no callback of the thread's loop runs meanwhile
-// (rule ST-25).
+// Threads: the changeable state is protected by the Mutex. While it is held, only the kernel is called, by
+// calls that do not wait. The core's lock comes first: `look` takes the Mutex under it. A call that has to
+// wait for the other process waits in poll(2), without the Mutex, so that no callback of the thread's loop
+// runs meanwhile (rule ST-25).
 //
 // While no mode of the stream runs, the descriptor is not watched: the pipe fills, and the other process
 // waits.
@@ -70,7 +70,8 @@ final class PipeEnd: StreamBackend, Sendable {
             if closes { state.descriptor = -1 }
             return (state.source.take(), descriptor, state.ended.take())
         }
-        // The source goes before its descriptor is closed. A loop of another thread releases it when it wakes up.
+        // The source goes before its descriptor is closed. A loop of another thread releases it when it wakes
+        // up.
         source?.invalidateAndWakeUp()
         if descriptor >= 0 { _ = Glibc.close(descriptor) }
         ended?()
@@ -96,7 +97,8 @@ final class PipeEnd: StreamBackend, Sendable {
         } else if core.state.wantsToBeReady {
             look()
         } else {
-            // The client wants no such event: stop watching. Not earlier, because most clients read or write before the next pass.
+            // The client wants no such event: stop watching. Not earlier, because most clients read or write
+            // before the next pass.
             source.stopWatching(interest) { core.state.wantsToBeReady }
         }
     }

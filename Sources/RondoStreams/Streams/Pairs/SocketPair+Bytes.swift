@@ -56,8 +56,9 @@ extension SocketPair {
         lock.withLock { _ in checkSpaceAtOnce() }
     }
 
-    /// Called when the pair's modes change, with the lock held: does the check of a pair in a `SpaceCheck`, if
-    /// the output is scheduled elsewhere now. The handler that has written may wait for the delegate there.
+    /// Called when the pair's modes change, with the lock held: does the check of a pair in a `SpaceCheck`,
+    /// if the output is scheduled elsewhere now. The handler that has written may wait for the delegate
+    /// there.
     func checkSpaceUnlessItCanWait() {
         if output.status != .closed, output.onlyLoopHere == nil { checkSpaceAtOnce() }
     }

@@ -103,8 +103,8 @@ extension SocketPair {
         if tls != nil { channel.joinHandshakes(settings.value.handshakes) }
         guard channel.secure(tls, received: reader.bytesAhead) else { return false }
         if wasOpen, tls != nil {
-            // The bytes read ahead belong to TLS. There are neither bytes nor space until the handshake is done; the
-            // first afterwards are new to the client, whatever it has made of an event before.
+            // The bytes read ahead belong to TLS. There are neither bytes nor space until the handshake is
+            // done; the first afterwards are new to the client, whatever it has made of an event before.
             reader.dropAhead()
             channel.wantsRead = reader.wantsBytes
             input.update { $0.used(isReady: false) }

@@ -27,9 +27,9 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
     private(set) var isOver = false
     let input = StreamCore(.input)
     let output = StreamCore(.output)
-    // Changed in `+Bytes` and `+Properties` too, the streams' own calls, which take the lock here.
-    // Unchecked, because no two accesses overlap under `lock`. With the checks of these two bench-guard's stream.message takes
-    // 11 % more instructions.
+    // Changed in `+Bytes` and `+Properties` too, the streams' own calls, which take the lock here. Unchecked,
+    // because no two accesses overlap under `lock`. With the checks of these two bench-guard's stream.message
+    // takes 11 % more instructions.
     @exclusivity(unchecked) var reader: SocketReader
     @exclusivity(unchecked) var writer: SocketWriter
     var settings = SocketSettings.standard
@@ -138,8 +138,8 @@ final class SocketPair: StreamBackend, ChannelGate, @unchecked Sendable {
         for mode in output.servingModes { channel.schedule(in: mode.loop, forMode: mode.mode) }
         self.channel = channel
         guard channel.isOpen else { return channel.open() }
-        // An open channel that was handed over does not report `open` again. With TLS, the streams are open when it
-        // is secured.
+        // An open channel that was handed over does not report `open` again. With TLS, the streams are open
+        // when it is secured.
         if let tls = settings.value.tls, secure(channel, by: tls) { applyOptions() } else { didOpen() }
     }
 

@@ -6,8 +6,8 @@ internal import RondoCore
 /// A readable socket has bytes or has met its end, and the delegate must be told which. So a little is read
 /// ahead; for small messages this takes no more calls than reading them does, and a client that asks for more
 /// gets the rest directly in its own buffer. While bytes are read ahead, no more are read, so that a client
-/// that pauses holds the peer back. A socket that the client goes on with afterwards keeps its bytes: it is only asked
-/// whether it has any.
+/// that pauses holds the peer back. A socket that the client goes on with afterwards keeps its bytes: it is
+/// only asked whether it has any.
 ///
 /// Protected by the pair's lock, like the channel that is passed in.
 struct SocketReader {

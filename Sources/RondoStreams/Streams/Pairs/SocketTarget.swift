@@ -34,8 +34,8 @@ enum SocketTarget {
         }
     }
 
-    /// The address of a peer that was connected before the channel was made: of IPv4, even if the socket is for both
-    /// families.
+    /// The address of a peer that was connected before the channel was made: of IPv4, even if the socket is
+    /// for both families.
     var peerAddress: SocketAddress? {
         switch self {
         case .descriptor(let descriptor): Socket.peerAddress(of: descriptor)?.unmapped

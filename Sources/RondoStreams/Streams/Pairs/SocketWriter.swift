@@ -16,11 +16,11 @@ struct SocketWriter {
     }
 
     let core: StreamCore
-    /// The reason why nothing can be written any more. It wakes the waiting threads: the call of another thread may have found
-    /// it, and the channel, which has no interest any more, gives their loops no event.
+    /// The reason why nothing can be written any more. It wakes the waiting threads: the call of another
+    /// thread may have found it, and the channel, which has no interest any more, gives their loops no event.
     private(set) var failure: NSError? { didSet { waiting?.wakeUp() } }
-    /// The threads that wait in a read or a write of the connection. Made by the pair when a thread waits for the first
-    /// time. Here, because a failure wakes them.
+    /// The threads that wait in a read or a write of the connection. Made by the pair when a thread waits for
+    /// the first time. Here, because a failure wakes them.
     var waiting: WaitingThreads?
     /// True while the client's stream is open: from its `open()` to its `close()`.
     private(set) var isOpen = false

@@ -21,8 +21,8 @@ final class SpaceCheck: DeferredWork, @unchecked Sendable {
 
     /// Adds a pair. Must be called on the thread of `loop`, whose check this is, with no lock held.
     ///
-    /// - Returns: False if the caller has to check at once: the loop has no descriptors left to serve first, or
-    ///   defers no work.
+    /// - Returns: False if the caller has to check at once: the loop has no descriptors left to serve first,
+    ///   or defers no work.
     func add(_ pair: SocketPair, on loop: RunLoop) -> Bool {
         guard
             pairs.isEmpty

@@ -62,8 +62,8 @@ extension Foundation.Stream {
 
     /// Makes two streams: the bytes written to the output stream are read from the input stream.
     ///
-    /// - Parameter bufferSize: The most bytes that may be written and not yet read (rule ST-34), from 1 byte to 1 GiB; a
-    ///   number beyond counts as the nearest of these.
+    /// - Parameter bufferSize: The most bytes that may be written and not yet read (rule ST-34), from 1 byte
+    ///   to 1 GiB; a number beyond counts as the nearest of these.
     public class func getBoundStreams(
         withBufferSize bufferSize: Int, inputStream: UnsafeMutablePointer<InputStream?>?,
         outputStream: UnsafeMutablePointer<OutputStream?>?

@@ -28,7 +28,8 @@ final class WaitingThreads {
 
     /// Adds the channel to the waiting mode of `loop`.
     ///
-    /// - Parameter isAlone: No other thread waits. Then the channel leaves the waiting modes of the other loops.
+    /// - Parameter isAlone: No other thread waits. Then the channel leaves the waiting modes of the other
+    ///   loops.
     static func drive(_ channel: SocketChannel, in loop: RunLoop, isAlone: Bool) {
         let own = LoopMode(loop: loop, mode: mode)
         guard !channel.registration.contains(own) else { return }
@@ -36,8 +37,8 @@ final class WaitingThreads {
         if isAlone { release(channel, except: own) }
     }
 
-    /// Takes the channel, for which no thread waits in other loops, out of their waiting modes. The loop of a thread that has
-    /// only polled may not be run any more, and would keep the timers of the opening.
+    /// Takes the channel, for which no thread waits in other loops, out of their waiting modes. The loop of a
+    /// thread that has only polled may not be run any more, and would keep the timers of the opening.
     static func release(_ channel: SocketChannel, except kept: LoopMode? = nil) {
         for left in channel.registration.modes where left.mode == mode && left != kept {
             channel.remove(from: left.loop, forMode: mode)

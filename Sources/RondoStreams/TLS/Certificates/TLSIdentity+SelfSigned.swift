@@ -42,7 +42,8 @@ extension TLSIdentity {
         try self.init(certificate: TLSCertificate(certificate), key: key)
     }
 
-    /// The private key in PEM form (PKCS #8, not encrypted), to be kept in a file that its owner alone may read.
+    /// The private key in PEM form (PKCS #8, not encrypted), to be kept in a file that its owner alone may
+    /// read.
     public var privateKeyPEM: String {
         guard let output = BIO_new(BIO_s_mem()) else { return "" }
         defer { BIO_free(output) }

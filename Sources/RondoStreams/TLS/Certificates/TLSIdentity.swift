@@ -12,8 +12,8 @@ public struct TLSIdentity: Sendable {
     public let certificates: [TLSCertificate]
     private let key: Key
 
-    /// Reads a chain and its key from files in PEM form. A file may be a pipe: then the call waits for its writer, 10
-    /// seconds at most.
+    /// Reads a chain and its key from files in PEM form. A file may be a pipe: then the call waits for its
+    /// writer, 10 seconds at most.
     ///
     /// - Parameters:
     ///   - chainFile: The path of the own certificate, followed by those between it and the authority.
@@ -38,7 +38,8 @@ public struct TLSIdentity: Sendable {
             password: password)
     }
 
-    /// Reads a file in PKCS #12 form (.p12, .pfx). It may be a pipe, as with `init(chainFile:privateKeyFile:password:)`.
+    /// Reads a file in PKCS #12 form (.p12, .pfx). It may be a pipe, as with
+    /// `init(chainFile:privateKeyFile:password:)`.
     public init(pkcs12File: String, password: String) throws(TLSIdentityError) {
         try self.init(pkcs12: Data(Self.contents(of: pkcs12File)), password: password)
     }

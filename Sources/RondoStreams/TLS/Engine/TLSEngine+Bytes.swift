@@ -77,7 +77,8 @@ extension TLSEngine {
         }
     }
 
-    /// Encrypts bytes and sends as many as the socket takes; all bytes that OpenSSL was given count as written.
+    /// Encrypts bytes and sends as many as the socket takes; all bytes that OpenSSL was given count as
+    /// written.
     ///
     /// `.wantsRead` and `.wantsWrite` mean that no byte was taken, because bytes of an earlier write still
     /// wait.
@@ -135,8 +136,8 @@ extension TLSEngine {
         return error
     }
 
-    /// Sends bytes in one record: as many as fit into it, which is fewer than `recordLimit` if the peer has asked for shorter
-    /// records (RFC 6066 §4), or, if the socket would block, none.
+    /// Sends bytes in one record: as many as fit into it, which is fewer than `recordLimit` if the peer has
+    /// asked for shorter records (RFC 6066 §4), or, if the socket would block, none.
     private func send(_ piece: UnsafeRawBufferPointer) -> (TLSOutcome, count: Int) {
         OpenSSLErrors.clear()
         var count = 0
@@ -144,8 +145,8 @@ extension TLSEngine {
         return result == 1 ? (.done, count) : (outcome(of: result), 0)
     }
 
-    /// Looks whether an idle connection can be used again: it is open, and the peer has sent nothing but messages
-    /// of TLS itself, such as session tickets, which this call reads and processes.
+    /// Looks whether an idle connection can be used again: it is open, and the peer has sent nothing but
+    /// messages of TLS itself, such as session tickets, which this call reads and processes.
     package func checkQuiet() -> Bool {
         guard failure == nil else { return false }
         OpenSSLErrors.clear()

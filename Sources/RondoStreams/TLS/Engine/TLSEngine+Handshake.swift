@@ -28,8 +28,8 @@ extension TLSEngine {
         }
     }
 
-    /// Whether the handshake may not go on before the program has answered. On a server it goes on until it is done:
-    /// before the client's signature was checked, its certificate may be another's.
+    /// Whether the handshake may not go on before the program has answered. On a server it goes on until it
+    /// is done: before the client's signature was checked, its certificate may be another's.
     private var mustWaitForAnswer: Bool {
         guard state.questions?.waits ?? false else { return false }
         return !isServers || SSL_is_init_finished(ssl) == 1

@@ -12,8 +12,8 @@
 //   caller must read again without waiting. The property uses SSL_pending, not SSL_has_pending: the latter is
 //   also true for half a record whose rest has not arrived, and a caller that read again for that would spin.
 // - *A write that has begun cannot be taken back.* Once a record is encrypted, OpenSSL must be called with
-//   the same bytes until it is sent; other bytes would corrupt the stream. The bytes that it
-//   was given therefore count as written and are kept here (`hasUnsentBytes`), at most `recordLimit` of them, until
+//   the same bytes until it is sent; other bytes would corrupt the stream. The bytes that it was given
+//   therefore count as written and are kept here (`hasUnsentBytes`), at most `recordLimit` of them, until
 //   `flush()` or the next write has sent them.
 // - *An error is a state that is never left.* After a call has thrown, every later call throws the same
 //   error. A failure that comes after bytes were moved is thrown by the next call. Only a system error of a
@@ -66,8 +66,9 @@ package final class TLSEngine {
     /// reference to its `SSL_CTX`.
     let ssl: OpaquePointer
 
-    // Changed in `+Handshake`, `+Bytes` and `+Readiness` too, which call OpenSSL for one purpose each: a result of any such call
-    // may concern the others, since OpenSSL reads to write, writes to read, and fails for both.
+    // Changed in `+Handshake`, `+Bytes` and `+Readiness` too, which call OpenSSL for one purpose each: a
+    // result of any such call may concern the others, since OpenSSL reads to write, writes to read, and fails
+    // for both.
     var hasBegun = false
     /// True while bytes that were received before TLS began are not used up.
     var readsMemory = false
@@ -91,7 +92,8 @@ package final class TLSEngine {
     ///   - port: Part of the key under which sessions are kept, with the host; 0: no session is looked up or
     ///     kept.
     ///   - received: Bytes that were read from the peer before TLS began; they belong to TLS.
-    ///   - carrier: The TLS with a proxy that this one goes through, its handshake done and nothing left to send.
+    ///   - carrier: The TLS with a proxy that this one goes through, its handshake done and nothing left to
+    ///     send.
     ///   - leadsToProxy: Whether the peer is a proxy.
     ///   - sessions: The cache for a client's sessions.
     package init(

@@ -22,8 +22,8 @@ final class TLSHandshakeState {
     struct Questions {
         var asksForTrust = false
         var asksForIdentity = false
-        /// The settings' handlers, for `ChannelOpening`, which passes questions on and sets these because the channel's own
-        /// handlers come first.
+        /// The settings' handlers, for `ChannelOpening`, which passes questions on and sets these because the
+        /// channel's own handlers come first.
         var trustHandler: TLSTrustHandler?
         var identityHandler: TLSIdentityHandler?
         /// A question that was made and not taken yet.

@@ -13,8 +13,8 @@ struct TLSReadingSide {
 
 /// The bytes that writing has still to send, and how far it has come in ending.
 ///
-/// The extensions of `TLSEngine` change it after their calls of OpenSSL, whose results say which bytes wait: `+Bytes` writes,
-/// `+Handshake` sends close_notify, and `+Readiness` repeats both when the socket is ready.
+/// The extensions of `TLSEngine` change it after their calls of OpenSSL, whose results say which bytes wait:
+/// `+Bytes` writes, `+Handshake` sends close_notify, and `+Readiness` repeats both when the socket is ready.
 struct TLSWritingSide {
     /// Bytes that the socket has not taken yet, of which OpenSSL has encrypted the first record.
     var unsent: [UInt8]?

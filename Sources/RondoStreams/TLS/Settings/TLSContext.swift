@@ -56,7 +56,8 @@ package final class TLSContext: Sendable {
     ) throws(TLSError) -> TLSContext {
         var settings = settings
         settings.resumesSessions = mayResumeSessions(settings)
-        // Beyond that the handlers affect nothing that OpenSSL prepares: settings that differ in them alone share a context.
+        // Beyond that the handlers affect nothing that OpenSSL prepares: settings that differ in them alone
+        // share a context.
         settings.trustHandler = nil
         settings.identityHandler = nil
         let found = kept.withLock { [settings] kept -> TLSContext? in
@@ -79,9 +80,10 @@ package final class TLSContext: Sendable {
 
     /// Whether connections with `settings` may take up sessions.
     ///
-    /// A server that checks its clients' certificates lets none take one up: OpenSSL does not verify such a client
-    /// again, and with TLS 1.3 gives it a new ticket each time, also when its certificate has expired meanwhile.
-    /// With a trust handler the tickets would even be sent before the program has decided about the client.
+    /// A server that checks its clients' certificates lets none take one up: OpenSSL does not verify such a
+    /// client again, and with TLS 1.3 gives it a new ticket each time, also when its certificate has expired
+    /// meanwhile. With a trust handler the tickets would even be sent before the program has decided about
+    /// the client.
     private static func mayResumeSessions(_ settings: TLSSettings) -> Bool {
         let checksClients =
             settings.role == .server
@@ -244,8 +246,9 @@ extension TLSContext {
         guard settings.role == .server else { return }
         // Diffie-Hellman in finite fields for old clients, with a group as strong as the key.
         _ = rondo_SSL_CTX_set_dh_auto(pointer, 1)
-        // With SSL_VERIFY_PEER and no ID context a session that a client offers, and that is known, is an error for OpenSSL. The
-        // name is the same for all contexts; ticket keys and cache belong to one SSL_CTX, and so to its settings.
+        // With SSL_VERIFY_PEER and no ID context a session that a client offers, and that is known, is an
+        // error for OpenSSL. The name is the same for all contexts; ticket keys and cache belong to one
+        // SSL_CTX, and so to its settings.
         let name = Array("Rondo".utf8)
         SSL_CTX_set_session_id_context(pointer, name, UInt32(name.count))
     }

@@ -3,8 +3,8 @@
 
 package import RondoCore
 
-/// The keys of the dictionary under `kCFStreamPropertySSLSettings`, with Core Foundation's names, in the order in which they
-/// take effect: a dictionary has none.
+/// The keys of the dictionary under `kCFStreamPropertySSLSettings`, with Core Foundation's names, in the
+/// order in which they take effect: a dictionary has none.
 package enum TLSDictionaryKey: String, CaseIterable {
     /// The raw value of a `StreamSocketSecurityLevel`; negotiated by default.
     case level = "kCFStreamSSLLevel"
@@ -25,8 +25,8 @@ package enum TLSDictionaryKey: String, CaseIterable {
 extension TLSSettings {
     /// Returns the settings that a level stands for; everything else is as in `base`.
     ///
-    /// - Returns: `.some(nil)` for the level none; nil for levels that are refused, SSLv2 and SSLv3 among them
-    ///   (rule ST-41).
+    /// - Returns: `.some(nil)` for the level none; nil for levels that are refused, SSLv2 and SSLv3 among
+    ///   them (rule ST-41).
     package static func level(_ value: Any?, basedOn base: TLSSettings?) -> TLSSettings?? {
         let text = (value as? StreamSocketSecurityLevel)?.rawValue ?? value as? String
         guard let text else { return nil }

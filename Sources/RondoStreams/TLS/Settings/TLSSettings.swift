@@ -14,7 +14,8 @@ public import RondoCore
 public struct TLSSettings: Sendable, Hashable {
     /// The side of a handshake.
     ///
-    /// A `switch` needs no `default`: a handshake of TLS has these two sides (RFC 8446), so no case will be added.
+    /// A `switch` needs no `default`: a handshake of TLS has these two sides (RFC 8446), so no case will be
+    /// added.
     public enum Role: Sendable, Hashable {
         /// Speaks first and checks the server's certificate.
         case client
@@ -177,12 +178,13 @@ public struct TLSSettings: Sendable, Hashable {
     /// Whether clients are asked for a certificate; servers only.
     public var clientCertificates = ClientCertificates.notRequested
     /// Whether a client takes up sessions of earlier connections to the same host and port under equal
-    /// settings, and a server lets it (tickets, RFC 8446, section 2.2). A peer is not verified again then, for
-    /// at most as long as the server says, two hours as a rule, and no longer than the certificates and lists
-    /// are valid that were looked at then. With a trust handler neither side takes up sessions, and with an identity
-    /// handler a client does not. A load does not if its delegate has a method that is asked about the server; nor does
-    /// the first load of each of the program's classes of delegates, since only a call tells whether it has one. A server
-    /// that asks for certificates of its clients lets none of them take up a session, since it would not verify them again.
+    /// settings, and a server lets it (tickets, RFC 8446, section 2.2). A peer is not verified again then,
+    /// for at most as long as the server says, two hours as a rule, and no longer than the certificates and
+    /// lists are valid that were looked at then. With a trust handler neither side takes up sessions, and
+    /// with an identity handler a client does not. A load does not if its delegate has a method that is asked
+    /// about the server; nor does the first load of each of the program's classes of delegates, since only a
+    /// call tells whether it has one. A server that asks for certificates of its clients lets none of them
+    /// take up a session, since it would not verify them again.
     public var resumesSessions = true
     /// The protocols spoken inside TLS (ALPN), the preferred one first, by their registered names: `["h2",
     /// "http/1.1"]`. A client offers them; a server picks its first that the client offers, and refuses a
@@ -216,7 +218,8 @@ public struct TLSSettings: Sendable, Hashable {
 }
 
 extension TLSSettings {
-    /// These settings for a peer to which HTTP/1.1 is spoken: a server might choose any other protocol that is offered.
+    /// These settings for a peer to which HTTP/1.1 is spoken: a server might choose any other protocol that
+    /// is offered.
     package var forHTTP1: TLSSettings {
         guard alpn.contains(where: { $0 != "http/1.1" }) else { return self }
         var settings = self

@@ -36,7 +36,8 @@ final class OutputCollector: Sendable {
             return count == 0 || hasOverflown || failure != nil
         }
 
-        /// Reads what is in the pipe now; other processes may go on writing. The child may have enlarged the pipe.
+        /// Reads what is in the pipe now; other processes may go on writing. The child may have enlarged the
+        /// pipe.
         mutating func readAvailable(upTo limit: Int) {
             var count: Int32 = 0
             guard ioctl(descriptor, UInt(FIONREAD), &count) == 0 else { return }
