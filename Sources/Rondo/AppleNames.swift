@@ -12,8 +12,9 @@ public typealias CFTimeInterval = Double
 public typealias CFAbsoluteTime = Double
 public typealias CFIndex = Int
 public typealias CFOptionFlags = UInt
-/// Core Foundation's functions take an allocator, which has no meaning here: pass `kCFAllocatorDefault`. Only
-/// as the deallocator of memory that is handed over does `kCFAllocatorNull` make a difference.
+/// The allocator that functions of Core Foundation take, which has no meaning here: pass
+/// `kCFAllocatorDefault`. Only as the deallocator of memory that is handed over does `kCFAllocatorNull` make
+/// a difference.
 public final class CFAllocator: Sendable {}
 public let kCFAllocatorDefault: CFAllocator? = nil
 /// As a deallocator: Core Foundation does not free the memory.

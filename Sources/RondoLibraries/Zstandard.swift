@@ -1,6 +1,6 @@
 package import CRondoLibraries
 
-/// Zstandard (RFC 8878), libzstd.
+/// The decoder of Zstandard (RFC 8878), libzstd.
 ///
 /// `@unchecked Sendable`: pointers to functions of a library that is never unloaded. Each works on the
 /// context that it is given and on nothing else; a context belongs to one owner.

@@ -171,7 +171,7 @@ package final class Recorder: RunLoop.Instrument {
         let next: Beginning?
     }
 
-    /// What a file begins with that continues another one.
+    /// The beginning of a file that continues another one.
     struct Beginning {
         let tables: TraceTables
         /// The entries that the tables of the other file have, too; nil if the tables are the same.

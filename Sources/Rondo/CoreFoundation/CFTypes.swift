@@ -51,7 +51,7 @@ extension Foundation.Stream.PropertyKey: @retroactive _ObjectiveCBridgeable {}
 // the key.
 extension Foundation.Stream.PropertyKey: TextKey {}
 
-/// A key that is a text.
+/// A key whose raw value is a string, which bridges it to `CFString`.
 protocol TextKey {
     init(rawValue: String)
     var rawValue: String { get }

@@ -10,6 +10,7 @@ enum OldSpellings {
     static var dataCalls: any OldDataCalls.Type { DeprecatedCalls.self }
 }
 
+/// The calls that every kind of delegate gets.
 protocol OldCalls {
     static func didFail(_ to: some URLConnectionDelegate, _ connection: URLConnection, _ error: NSError)
     static func willSendRequestFor(
@@ -23,6 +24,7 @@ protocol OldCalls {
         _ challenge: URLAuthenticationChallenge)
 }
 
+/// The calls that only a delegate for data gets.
 protocol OldDataCalls {
     static func willSend(
         _ to: some URLConnectionDataDelegate, _ connection: URLConnection, _ request: URLRequest,
@@ -34,6 +36,7 @@ protocol OldDataCalls {
         _ to: some URLConnectionDataDelegate, _ connection: URLConnection, _ data: Data)
 }
 
+/// Makes the calls, in functions that are deprecated themselves.
 private enum DeprecatedCalls: OldCalls, OldDataCalls {
     @available(*, deprecated)
     static func didFail(_ to: some URLConnectionDelegate, _ connection: URLConnection, _ error: NSError) {

@@ -8,7 +8,8 @@ internal import RondoMutex
 /// `@unchecked Sendable`: `instance` is created once, and started and stopped by one thread at a time; the
 /// messages are behind the lock.
 final class ProtocolBridge: NSObject, URLProtocolClient, @unchecked Sendable {
-    /// `@unchecked Sendable`: a message is handed over once, through the lock.
+    /// A message of the protocol to the load. `@unchecked Sendable`: it is handed over once, through the
+    /// lock.
     enum Message: @unchecked Sendable {
         case redirect(URLRequest, URLResponse)
         case response(URLResponse, URLCache.StoragePolicy)

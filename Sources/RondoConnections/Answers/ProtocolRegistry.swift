@@ -7,7 +7,7 @@ internal import struct Synchronization.Atomic
 
 /// The protocol classes that were registered. (Foundation's own list cannot be read on Linux.)
 enum ProtocolRegistry {
-    /// `@unchecked Sendable`: a metatype is the same on every thread.
+    /// A registered class. `@unchecked Sendable`: a metatype is the same on every thread.
     private struct Entry: @unchecked Sendable {
         let type: URLProtocol.Type
     }

@@ -7,7 +7,7 @@ internal import RondoHTTP
 /// A struct that is changed in place: as an optional it would be copied at each access. Used inside the
 /// load's gate only.
 struct CachedRequestState {
-    /// What the cache is used for.
+    /// The use of the cache for a request: the store, the key and the policy.
     private struct Use {
         let store: any ResponseStore
         /// The canonical request, whose URL is the key (rule UC-73).
@@ -36,7 +36,7 @@ struct CachedRequestState {
         case storing(CollectedResponse)
     }
 
-    /// What the store may have of earlier loads.
+    /// The response of an earlier load that the store may have.
     enum Older {
         case none
         /// A response that answers the request.

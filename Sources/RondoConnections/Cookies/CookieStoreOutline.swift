@@ -1,5 +1,6 @@
 extension CookieStoreState {
-    /// What loads ask of the state without its lock, in one word: `CookieStore.change` publishes it.
+    /// The facts of the state that loads read without its lock, in one word: `CookieStore.change` publishes
+    /// it.
     struct Outline {
         let word: UInt
 

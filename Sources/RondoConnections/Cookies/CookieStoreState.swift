@@ -4,7 +4,7 @@ internal import RondoHTTP
 
 /// The state of a cookie store behind its lock: the cookies, and what waits for the store's thread.
 struct CookieStoreState {
-    /// What the thread has still to process.
+    /// An input that the thread has still to process.
     enum Received {
         /// - Parameter tell: The call for which the end of a load waits.
         case cookies(ReceivedCookies, tell: (@Sendable () -> Void)?)
@@ -33,7 +33,7 @@ struct CookieStoreState {
         }
     }
 
-    /// What the store's thread does. A run loop does it instead where no thread could be started.
+    /// The activity of the store's thread. A run loop does its work where no thread could be started.
     enum Work {
         case idle
         /// The thread was called, and has not begun.

@@ -15,7 +15,7 @@ final class ServerChallenges {
         case tls(TLSProtectionSpace.Question, any Exchange)
     }
 
-    /// What a question of TLS is about: equal ones get the same answer in one load.
+    /// The subject of a question of TLS: equal ones get the same answer in one load.
     private enum Subject: Hashable {
         /// The server's own certificate, and what is wrong with it and its chain.
         case trust(ConnectionKey, TLSCertificate?, [CertificateProblem])

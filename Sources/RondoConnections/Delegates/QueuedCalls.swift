@@ -18,7 +18,8 @@ package final class QueuedCalls: Sendable {
         case notQueued
     }
 
-    /// `@unchecked Sendable`: a call is handed in by the loop's thread and made by one operation.
+    /// A call that waits for the queue. `@unchecked Sendable`: it is handed in by the loop's thread and made
+    /// by one operation.
     fileprivate struct Waiting: @unchecked Sendable {
         let call: DelegateCall
     }

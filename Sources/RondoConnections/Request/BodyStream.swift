@@ -184,8 +184,8 @@ final class BodyStream: NSObject, StreamDelegate {
         }
     }
 
-    /// A class, because a running hash is not copyable, and an optional of one cannot be tested without
-    /// consuming it.
+    /// The hash of the bytes that were read so far. A class, because a `RunningHash` of `DigestHash` is not
+    /// copyable, and an optional of one cannot be tested without consuming it.
     private final class RunningHash {
         let function: DigestHash
         private var state: DigestHash.RunningHash?

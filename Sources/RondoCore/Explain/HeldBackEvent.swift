@@ -112,7 +112,7 @@ extension RunLoop {
     }
 }
 
-/// What waits in the modes of a loop that do not run, and is in no running mode too.
+/// The members and the work that wait in modes of a loop that do not run, and in no running mode too.
 private struct OtherModeMembers {
     private(set) var blocks: [RunLoop.Mode] = []
     /// The executors of actors; their jobs run inside a block.

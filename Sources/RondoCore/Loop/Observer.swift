@@ -38,7 +38,8 @@ extension RunLoop {
         }
     }
 
-    /// Called at chosen stages of the loop. The counterpart of `CFRunLoopObserver`.
+    /// An observer of a run loop, called at chosen stages of the loop. The counterpart of
+    /// `CFRunLoopObserver`.
     ///
     /// An observer does not keep a mode from being empty (rule SRC-24). The loop retains it until it is
     /// removed or invalidated.

@@ -2,7 +2,7 @@ internal import RondoMutex
 
 /// A closure that a loop calls at the start of its next pass; see `RunLoop.perform(order:modes:target:_:)`.
 final class OrderedPerform: Sendable {
-    /// `@unchecked Sendable`: made, called and released on the loop's thread.
+    /// The closure and its target. `@unchecked Sendable`: made, called and released on the loop's thread.
     private struct Content: @unchecked Sendable {
         let target: AnyObject
         let call: () -> Void

@@ -17,8 +17,9 @@ enum ThreadLoops {
         weak var thread: Thread?
     }
 
-    /// `@unchecked Sendable`: guarded by the lock below. A `Thread` is only compared and asked whether it has
-    /// finished, which any thread may do; a block is handed to its loop or released.
+    /// The loops and blocks by thread. `@unchecked Sendable`: guarded by the lock below. A `Thread` is only
+    /// compared and asked whether it has finished, which any thread may do; a block is handed to its loop or
+    /// released.
     private struct State: @unchecked Sendable {
         // By the address of the thread. (`ObjectIdentifier` keys would also delay the first loop of a
         // process: see `LoopState.indices`.)

@@ -34,8 +34,8 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
         var warnings: Set<PortWarning> = []
     }
 
-    /// `@unchecked Sendable`: the program hands its delegate to the threads of the loops that hold the port,
-    /// and the delegate is called nowhere else.
+    /// A weak reference to the delegate. `@unchecked Sendable`: the program hands its delegate to the threads
+    /// of the loops that hold the port, and the delegate is called nowhere else.
     struct Delegate: @unchecked Sendable {
         weak var object: (any PortDelegate)?
     }
@@ -229,7 +229,8 @@ open class Port: NSObject, NSCopying, @unchecked Sendable {
         if let observer { NotificationCenter.default.removeObserver(observer.token) }
     }
 
-    /// `@unchecked Sendable`: the notification centre accepts its token on any thread.
+    /// The registration of an observer with the notification centre. `@unchecked Sendable`: the centre
+    /// accepts its token on any thread.
     fileprivate struct Observation: @unchecked Sendable {
         let token: any NSObjectProtocol
 

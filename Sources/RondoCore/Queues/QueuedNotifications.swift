@@ -10,8 +10,9 @@ final class QueuedNotifications: @unchecked Sendable {
         case whenIdle
     }
 
-    /// `@unchecked Sendable`: an entry goes to the thread of its loop and is posted or released there. A
-    /// program that enqueues from another thread hands the notification over (rule NQ-20).
+    /// A notification that waits, with its queue and modes. `@unchecked Sendable`: an entry goes to the
+    /// thread of its loop and is posted or released there. A program that enqueues from another thread hands
+    /// the notification over (rule NQ-20).
     struct Entry: @unchecked Sendable {
         /// Entries are numbered in the order in which they were enqueued, over both lists.
         fileprivate(set) var number: UInt64 = 0

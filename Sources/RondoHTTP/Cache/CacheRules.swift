@@ -1,7 +1,7 @@
 package import struct Foundation.Date
 package import struct Foundation.URL
 
-/// The six policies of rule UC-56.
+/// A request's policy for the use of the cache: one of the six of rule UC-56.
 package enum CachePolicy: Sendable, CaseIterable {
     /// HTTP's rules.
     case protocolRules

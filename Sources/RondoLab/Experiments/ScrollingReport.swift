@@ -34,6 +34,7 @@ package struct ScrollingLoad: Sendable, Equatable {
     package func bytes(in mode: RunLoop.Mode) -> Int { bytes[mode, default: 0] }
 }
 
+/// The counts of both loads of the scrolling experiment.
 package struct ScrollingReport: Sendable, Equatable {
     /// The size in bytes of the file that both connections load.
     package let size: Int

@@ -98,6 +98,7 @@ package struct Check: Sendable, Equatable {
     }
 }
 
+/// The checks of one run, which together say whether the behaviour is as documented.
 package struct Verdict: Sendable, Equatable {
     package let checks: [Check]
 

@@ -13,8 +13,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     private let state: Mutex<State>
 
-    /// `@unchecked Sendable`: values, and Foundation's storages, which any thread may use. The values in the
-    /// header dictionary are only read.
+    /// The values of the properties. `@unchecked Sendable`: any thread may use Foundation's storages, which
+    /// are among them. The values in the header dictionary are only read.
     private struct State: @unchecked Sendable {
         var values = SessionValues()
         var additionalHeaders: [AnyHashable: Any]?

@@ -42,9 +42,9 @@ final class StreamTaskState: Sendable {
         case over((any Error)?)
     }
 
-    /// Changed by this class for the task on the one side, and by `StreamLoad`, `StreamTransfer` and
-    /// `OperationTimeouts` on the other: this state is what the two exchange, and the lock is all that they
-    /// share.
+    /// The state behind the lock. It is changed by this class for the task on the one side, and by
+    /// `StreamLoad`, `StreamTransfer` and `OperationTimeouts` on the other: this state is what the two
+    /// exchange, and the lock is all that they share.
     struct State {
         weak var client: (any StreamClient)?
         /// Serves the connection, from the beginning to the end.

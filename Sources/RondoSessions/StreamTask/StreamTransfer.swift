@@ -48,7 +48,7 @@ final class StreamTransfer {
         case closed
     }
 
-    /// An error is that of all later writes.
+    /// The state of the connection's writing side. An error is that of all later writes.
     private enum WritingSide {
         case open
         case failed(any Error)

@@ -14,7 +14,8 @@ extension URLSessionWebSocketTask {
         public typealias Element = Message
         public typealias Failure = any Error
 
-        /// Shared by a sequence and its iterators; deallocated with the last of them.
+        /// The reading of a WebSocket, shared by a sequence and its iterators; deallocated with the last of
+        /// them.
         final class Reading: Sendable {
             let task: URLSessionWebSocketTask
 

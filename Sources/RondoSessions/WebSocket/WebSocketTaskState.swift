@@ -40,8 +40,9 @@ final class WebSocketTaskState: Sendable {
         case over(Closing)
     }
 
-    /// Changed by `WebSocketUpgrade` and `WebSocketSender` too, on the thread of the session's schedule: this
-    /// state is what they and the task exchange, and the lock is all that they share.
+    /// The state behind the lock. It is changed by `WebSocketUpgrade` and `WebSocketSender` too, on the
+    /// thread of the session's schedule: this state is what they and the task exchange, and the lock is all
+    /// that they share.
     struct State {
         weak var client: (any WebSocketClient)?
         /// The load, from the success of the handshake to the end.

@@ -31,7 +31,8 @@ public final class CFHost: Sendable {
         }
     }
 
-    /// `@unchecked Sendable`: neither the array nor its objects are ever changed.
+    /// An array of addresses or names. `@unchecked Sendable`: neither the array nor its objects are ever
+    /// changed.
     private struct Listing: @unchecked Sendable {
         let array: NSArray
 

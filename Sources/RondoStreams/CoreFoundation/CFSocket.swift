@@ -23,8 +23,8 @@ public final class CFSocket: Sendable {
     package typealias CallBack =
         @Sendable (CFSocket, CFSocketCallBackType, NSData?, UnsafeRawPointer?) -> Void
 
-    /// Changed in `+Calls` and `+Sending` too, because each call on the descriptor is made under the lock,
-    /// and its result changes this state before another thread sees it.
+    /// The state behind the lock. It is changed in `+Calls` and `+Sending` too, because each call on the
+    /// descriptor is made under the lock, and its result changes this state before another thread sees it.
     struct State {
         var callBacks: SocketCallBacks
         var callBack: CallBack?

@@ -212,7 +212,7 @@ final class FileHandleHandlers: Sendable {
         return true
     }
 
-    /// What a handle leaves behind in a mode, to be ended and released without a lock.
+    /// The objects that a handle leaves behind in a mode, to be ended and released without a lock.
     struct Departure {
         fileprivate let mode: LoopMode
         fileprivate let sources: [RunLoop.Source]

@@ -7,8 +7,8 @@ internal import RondoMutex
 ///
 /// `@unchecked Sendable`: only the thread that holds the semaphore `access` uses the connection.
 final class PortSender: @unchecked Sendable {
-    /// A class, because Swift 6.3 misreads a weak reference that is a field of a dictionary's values where a
-    /// `?` follows it.
+    /// A weak reference to a sender that is in use. A class, because Swift 6.3 misreads a weak reference that
+    /// is a field of a dictionary's values where a `?` follows it.
     private final class Known {
         weak var sender: PortSender?
         let id: ObjectIdentifier

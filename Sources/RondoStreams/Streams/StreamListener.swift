@@ -20,6 +20,7 @@ public import RondoCore
 /// each thread's loop.
 /// - Note: Not Sendable. It is used on the thread of its loop only.
 public final class StreamListener {
+    /// The settings of a listener and of the connections that it accepts.
     public struct Configuration: Sendable {
         /// The most connections that the kernel holds until they are accepted, up to its own limit
         /// (`net.core.somaxconn`, usually 4,096). Further peers wait, or are refused.

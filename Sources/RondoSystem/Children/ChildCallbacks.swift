@@ -2,7 +2,8 @@ internal import RondoMutex
 
 /// The callbacks of a child. Any thread may set them; one that is replaced is released after the lock.
 final class ChildCallbacks: Sendable {
-    /// A struct, because a closure that is returned from a lock's closure would be wrapped in another one.
+    /// The functions to call. A struct, because a closure that is returned from a lock's closure would be
+    /// wrapped in another one.
     private struct Functions: Sendable {
         var end: (@Sendable (Child, ChildStatus) -> Void)?
         var completion: (@Sendable (Child, ChildStatus) -> Void)?

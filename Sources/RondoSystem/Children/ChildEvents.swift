@@ -35,7 +35,7 @@ struct ChildEvents: Sendable {
     private var hasNoGrace = false
     private var reporter = CallingThread()
 
-    /// What a thread does that has found callbacks to make.
+    /// The action of a thread that has found callbacks to make.
     enum Turn {
         /// It makes them.
         case begun

@@ -28,7 +28,7 @@ open class Process: NSObject, @unchecked Sendable {
     /// last 1,000 notifications of the program are kept.
     public static let didTerminateNotification = Foundation.Process.didTerminateNotification
 
-    /// Changed in `+Running` and by `WaitingNotifications` too.
+    /// The state behind the lock. It is changed in `+Running` and by `WaitingNotifications` too.
     struct State {
         var settings = ProcessSettings()
         var handler: (@Sendable (Process) -> Void)?
@@ -319,7 +319,8 @@ private struct UncheckedSendable<Value>: @unchecked Sendable {
     init(_ value: Value) { self.value = value }
 }
 
-/// A struct, because a closure that is returned from a lock's closure would be wrapped in another one.
+/// A termination handler. A struct, because a closure that is returned from a lock's closure would be wrapped
+/// in another one.
 struct HandlerBox: Sendable {
     let call: @Sendable (Process) -> Void
 }

@@ -1,7 +1,7 @@
 import Rondo
 import RondoLab
 
-/// What becomes of the body of a response.
+/// The use of the body of a response.
 enum BodyUse {
     case output
     /// It is read to its end, and dropped: its length as it is sent is known. Decoded it may be longer than

@@ -9,7 +9,7 @@ import RondoLab
 /// is kept, a redirect without a usable Location is a response, and cookies and fields of the command line
 /// are sent where curl sends them.
 final class FetchTransfer {
-    /// What begins anew with each attempt.
+    /// The state of one attempt: each begins with a new one.
     private struct Attempt {
         /// The seconds from the start of the transfer to that of the attempt.
         let start: Double
@@ -23,7 +23,7 @@ final class FetchTransfer {
         var position = 0
     }
 
-    /// Where a response with a Location leads.
+    /// The target of a redirect, by the Location of a response.
     private struct Redirect {
         let target: Result<FetchURL, FetchFailure>
         /// For `%{redirect_url}`, also of a target that is not loaded.

@@ -190,7 +190,8 @@ extension ForeignStore {
         }
     }
 
-    /// `@unchecked Sendable`: a URLCache has a lock of its own, and a cached response does not change.
+    /// A response that is being stored, and its location in the cache. `@unchecked Sendable`: a URLCache has
+    /// a lock of its own, and a cached response does not change.
     private struct PendingWrite: @unchecked Sendable {
         let cache: URLCache
         let location: URLRequest

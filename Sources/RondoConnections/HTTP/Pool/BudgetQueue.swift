@@ -5,8 +5,8 @@
 /// thousands of servers. An origin that gets an earlier place, or that goes by its rank, leaves its entry
 /// behind, which is skipped later.
 struct BudgetQueue {
-    /// An entry that was left behind has another number than its origin. It does not retain the origin, and
-    /// through it the pool.
+    /// An origin's entry in the heap. One that was left behind has another number than its origin. It does
+    /// not retain the origin, and through it the pool.
     private struct Entry {
         let waiterID: Int
         let number: Int

@@ -9,8 +9,8 @@ internal import struct Synchronization.Atomic
 ///
 /// A reference: most loads share one, and reading one value does not copy the others.
 package final class LoadSettings: Sendable {
-    /// Variables only until the settings are made: a configuration sets some, a session others. Other
-    /// settings are made of a changed copy.
+    /// The values of the settings: variables only until the settings are made, since a configuration sets
+    /// some, a session others. Other settings are made of a changed copy.
     struct Values: Sendable {
         var tls = TLSSettings()
         var proxy = ProxySelection.environment

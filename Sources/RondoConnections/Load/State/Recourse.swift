@@ -1,8 +1,8 @@
 internal import FoundationNetworking
 internal import RondoCore
 
-/// What a load can do instead of failing when its answer has failed. `LoadDriver` begins it, and `LoadState`
-/// takes it.
+/// The next step of a load whose answer has failed and that need not fail with it. `LoadDriver` begins it,
+/// and `LoadState` takes it.
 enum Recourse {
     case none
     /// A stored response stands in, although it is stale (RFC 5861 §4).

@@ -1,4 +1,4 @@
-/// What a pass knows when it begins, and what its steps tell the later ones.
+/// The facts that a pass knows when it begins, and those that its steps find for the later ones.
 ///
 /// Variables that are not private are set by `Pass`, because they are what its loop, its mode and the kernel
 /// tell it; the methods below note what it has done.
@@ -25,7 +25,7 @@ struct PassFindings {
     /// The pass calls the observers of a sleep.
     var maySleep = false
 
-    /// Where the main queue stands in the turns that the kinds of event take.
+    /// The position of the main queue in the turns that the kinds of event take.
     enum MainQueueTurn {
         /// (f) looks at the queue.
         case due

@@ -17,7 +17,7 @@ struct LookUpQueue {
         let port: UInt16
     }
 
-    /// What the caller has to do with the lock released, so that what waits is looked up.
+    /// The action for the caller, with the lock released, that gets the waiting names looked up.
     enum Call {
         case enough
         /// One of the idle threads.
@@ -25,7 +25,7 @@ struct LookUpQueue {
         case start
     }
 
-    /// What the thread that has asked does next.
+    /// The next action of the thread that has asked.
     enum Step: Equatable {
         case lookUp(Place, Call)
         /// Sleep until then, or until `needsNoStandby`; call `endStandby()`, and ask again.

@@ -67,7 +67,8 @@ enum SocketBIO {
     /// Stops the BIO from reading and writing: the descriptor's number may soon belong to another socket.
     static func detach(_ bio: OpaquePointer?) { BIO_set_data(bio, Note(descriptor: -1).pointer) }
 
-    /// `@unchecked Sendable`: the method table is made once and never freed, and OpenSSL only reads it.
+    /// The method table of the BIO. `@unchecked Sendable`: it is made once and never freed, and OpenSSL only
+    /// reads it.
     private struct Method: @unchecked Sendable {
         let pointer: OpaquePointer
     }
