@@ -47,6 +47,28 @@ package final class TestServer: Sendable {
         }
     }
 
+    /// Makes a server that redirects each request for `path` to `target`, answers every other one, and keeps its
+    /// connections.
+    ///
+    /// - Parameters:
+    ///   - moved: The body of a redirect.
+    ///   - body: Makes the body of an answer.
+    package static func redirecting(
+        _ path: String, to target: String, _ status: String = "302 Found", moved: String = "",
+        answering body: @escaping @Sendable (TestRequest) -> String
+    ) throws -> TestServer {
+        try TestServer { peer in
+            while true {
+                let request = try peer.readRequest()
+                if request.target == path {
+                    try peer.respond(status, ["Location: \(target)"], body: moved)
+                } else {
+                    try peer.respond(body: body(request))
+                }
+            }
+        }
+    }
+
     /// The servers that the tests of a suite have made.
     package final class Scope: Sendable {
         private let servers = Mutex<[TestServer]>([])

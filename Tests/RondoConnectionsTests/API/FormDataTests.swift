@@ -76,16 +76,7 @@ import Testing
     }
 
     @Test func `UC-40 the files of a form are read again, and no stream is asked for`() throws {
-        let server = try TestServer { peer in
-            while true {
-                let request = try peer.readRequest()
-                if request.target == "/307" {
-                    try peer.respond("307 Temporary Redirect", ["Location: /target"])
-                } else {
-                    try peer.respond(body: "")
-                }
-            }
-        }
+        let server = try TestServer.redirecting("/307", to: "/target", "307 Temporary Redirect") { _ in "" }
         let directory = try Stranger.Directory()
         try directory.write(Data(longText(600_000).utf8), to: "file")
         var form = URLConnection.FormData()

@@ -44,16 +44,9 @@ import Testing
     }
 
     @Test func `metrics come once, right before the last call, and tell each transfer`() throws {
-        let server = try TestServer { peer in
-            while true {
-                let request = try peer.readRequest()
-                if request.target == "/old" {
-                    try peer.respond("307 Temporary Redirect", ["Location: /new"], body: "moved")
-                } else {
-                    try peer.respond(body: longText(300_000))
-                }
-            }
-        }
+        let server = try TestServer.redirecting(
+            "/old", to: "/new", "307 Temporary Redirect", moved: "moved"
+        ) { _ in longText(300_000) }
         var request = URLRequest(url: server.url("/old"))
         request.httpMethod = "PUT"
         request.httpBody = Data(longText(1000).utf8)

@@ -315,15 +315,8 @@ import Testing
     }
 
     @Test func `US-60 the delegate is asked for a new body stream if the old one was read`() throws {
-        let server = try TestServer { peer in
-            while true {
-                let request = try peer.readRequest()
-                if request.target == "/" {
-                    try peer.respond("307 Temporary Redirect", ["Location: /there"])
-                } else {
-                    try peer.respond(body: String(decoding: request.body, as: UTF8.self))
-                }
-            }
+        let server = try TestServer.redirecting("/", to: "/there", "307 Temporary Redirect") {
+            String(decoding: $0.body, as: UTF8.self)
         }
         var request = URLRequest(url: server.url())
         request.httpMethod = "POST"

@@ -14,16 +14,9 @@ import Testing
     }
 
     @Test func `US-67 each request has a transaction, with dates in order, bytes and both ends`() throws {
-        let server = try TestServer { peer in
-            while true {
-                let request = try peer.readRequest()
-                if request.target == "/old" {
-                    try peer.respond("307 Temporary Redirect", ["Location: /new"], body: "moved")
-                } else {
-                    try peer.respond(body: String(repeating: "x", count: 1000))
-                }
-            }
-        }
+        let server = try TestServer.redirecting(
+            "/old", to: "/new", "307 Temporary Redirect", moved: "moved"
+        ) { _ in String(repeating: "x", count: 1000) }
         let delegate = Measuring()
         let session = URLSession(configuration: .default, delegate: delegate, delegateQueue: nil)
         var request = URLRequest(url: server.url("/old"))

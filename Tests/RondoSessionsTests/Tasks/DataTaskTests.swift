@@ -185,16 +185,7 @@ import Testing
 
     @Test func `US-26 a handler that is released without a call counts as if the method were missing`() throws
     {
-        let server = try TestServer { peer in
-            while true {
-                let request = try peer.readRequest()
-                if request.target == "/" {
-                    try peer.respond("302 Found", ["Location: /there"])
-                } else {
-                    try peer.respond(body: "there")
-                }
-            }
-        }
+        let server = try TestServer.redirecting("/", to: "/there") { _ in "there" }
         let notes = Notes()
         notes.answerResponses { _, _ in }
         notes.answerRedirects { _, _ in }
@@ -206,16 +197,7 @@ import Testing
     }
 
     @Test func `US-50 a redirect is followed, changed or refused by the answer`() throws {
-        let server = try TestServer { peer in
-            while true {
-                let request = try peer.readRequest()
-                if request.target == "/" {
-                    try peer.respond("302 Found", ["Location: /there"], body: "moved")
-                } else {
-                    try peer.respond(body: request.target)
-                }
-            }
-        }
+        let server = try TestServer.redirecting("/", to: "/there", moved: "moved") { $0.target }
         let elsewhere = server.url("/elsewhere")
         for (answer, calls, text) in [
             (nil, ["redirect 302", "response 302", "data", "complete"], "moved"),

@@ -35,16 +35,7 @@ import Testing
 
     @Test func `US-36 currentRequest follows configuration and redirects, and originalRequest stays`() throws
     {
-        let server = try TestServer { peer in
-            while true {
-                let request = try peer.readRequest()
-                if request.target == "/old" {
-                    try peer.respond("302 Found", ["Location: /new"])
-                } else {
-                    try peer.respond(body: "new")
-                }
-            }
-        }
+        let server = try TestServer.redirecting("/old", to: "/new") { _ in "new" }
         let seen = EventLog()
         let notes = Notes { call, task in
             let status = (task?.response as? HTTPURLResponse)?.statusCode ?? 0
