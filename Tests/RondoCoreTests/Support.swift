@@ -46,6 +46,17 @@ extension RunLoop {
     }
 }
 
+/// Starts a thread whose loop runs `work`, with a port in it, until it is stopped, and waits until it sleeps.
+func loopThreadAsleep() throws -> (thread: LoopThread<RunLoop.RunResult>, loop: RunLoop) {
+    let thread = LoopThread { loop in
+        loop.add(Port(), forMode: .work)
+        return loop.runOn(.work)
+    }
+    let loop = try thread.loop
+    try loop.waitUntilAsleep()
+    return (thread, loop)
+}
+
 extension RunLoop.Mode {
     static let work = RunLoop.Mode("work")
     static let other = RunLoop.Mode("other")

@@ -151,12 +151,7 @@ import Testing
 
     @Test func `RL-69 adding to a sleeping loop from another thread takes effect at once`() throws {
         let log = EventLog()
-        let thread = LoopThread { loop in
-            loop.add(Port(), forMode: .work)
-            return loop.runOn(.work)
-        }
-        let loop = try thread.loop
-        try loop.waitUntilAsleep()
+        let (thread, loop) = try loopThreadAsleep()
         let pipe = BytePipe()
         pipe.write()
         loop.add(pipe.source("descriptor", to: log), forMode: .work)

@@ -71,12 +71,7 @@ import Testing
     }
 
     @Test func `RL-45 stop from another thread ends a sleeping activation`() throws {
-        let thread = LoopThread { loop in
-            loop.add(Port(), forMode: .work)
-            return loop.runOn(.work)
-        }
-        let loop = try thread.loop
-        try loop.waitUntilAsleep()
+        let (thread, loop) = try loopThreadAsleep()
         loop.stop()
         #expect(try thread.value() == .stopped)
     }

@@ -79,12 +79,7 @@ import Testing
 
     @Test func `RL-61 a block for several modes wakes a sleeping loop as well`() throws {
         let log = EventLog()
-        let thread = LoopThread { loop in
-            loop.add(Port(), forMode: .work)
-            return loop.runOn(.work)
-        }
-        let loop = try thread.loop
-        try loop.waitUntilAsleep()
+        let (thread, loop) = try loopThreadAsleep()
         loop.perform(inModes: [.default, .work]) {
             log.note("block")
             loop.stop()

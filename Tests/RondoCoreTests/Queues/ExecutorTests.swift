@@ -153,12 +153,7 @@ import Testing
     }
 
     @Test func `a task prefers the loop's mode by its executor`() async throws {
-        let thread = LoopThread { loop in
-            loop.add(Port(), forMode: .work)
-            return loop.runOn(.work)
-        }
-        let loop = try thread.loop
-        try loop.waitUntilAsleep()
+        let (thread, loop) = try loopThreadAsleep()
         let place = await Task(executorPreference: loop.taskExecutor(in: .work)) { whereabouts(on: loop) }
             .value
         #expect(place == "work true")
