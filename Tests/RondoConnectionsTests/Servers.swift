@@ -107,12 +107,7 @@ enum Stranger {
                 if key else f"http_port 127.0.0.1:{port}"
             file.write(f"{kind}\\n" + f"pid_filename {file.name}.pid\\n" + '''
             http_access allow all
-            access_log none
-            cache_log /dev/null
-            cache deny all
-            netdb_filename none
-            shutdown_lifetime 0 seconds
-            coredump_dir /tmp
+            \(TestServerProcess.quietSquid)
             ''')
             file.close()
             print("PORT", port, flush=True)

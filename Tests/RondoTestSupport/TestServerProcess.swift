@@ -14,6 +14,16 @@ package final class TestServerProcess {
     /// there.
     package static let lifetime = 120, patience = 30
 
+    /// The lines of squid's configuration by which it logs and stores nothing, and ends at once when told to.
+    package static let quietSquid = """
+        access_log none
+        cache_log /dev/null
+        cache deny all
+        netdb_filename none
+        shutdown_lifetime 0 seconds
+        coredump_dir /tmp
+        """
+
     private let process: pid_t
     private var input: Int32
     private let output: Int32

@@ -250,12 +250,7 @@ final class WebServer {
                 http_access allow known
                 http_access deny all
                 pid_filename \(folder.path)/pid
-                access_log none
-                cache_log /dev/null
-                cache deny all
-                netdb_filename none
-                shutdown_lifetime 0 seconds
-                coredump_dir /tmp
+                \(TestServerProcess.quietSquid)
 
                 """
             try folder.write(Data(text.utf8), to: "squid.conf")

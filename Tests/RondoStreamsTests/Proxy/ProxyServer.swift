@@ -49,12 +49,7 @@ enum ProxyServer {
             \(isSecured ? "https" : "http")_port 127.0.0.1:\(port)\(isSecured ? tls : "")
             http_access allow all
             pid_filename \(path).pid
-            access_log none
-            cache_log /dev/null
-            cache deny all
-            netdb_filename none
-            shutdown_lifetime 0 seconds
-            coredump_dir /tmp
+            \(TestServerProcess.quietSquid)
 
             """.write(toFile: path, atomically: false, encoding: .utf8)
             return ["squid", "-N", "-f", path]
