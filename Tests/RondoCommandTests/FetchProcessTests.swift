@@ -17,6 +17,14 @@ import Testing
                 piece = client.recv(65536)
                 if not piece: raise EOFError('the request breaks off')
                 return piece
+            def accept_request(server, end=b'\\r\\n\\r\\n'):
+                client, _ = server.accept()
+                got = b''
+                while not got.endswith(end): got += receive(client)
+                return client, got
+            def respond(client, head):
+                client.sendall(b'HTTP/1.1 ' + head + b'\\r\\nConnection: close\\r\\nContent-Length: 0\\r\\n\\r\\n')
+                client.close()
 
             """
         return try TestServerProcess.run(["python3", "-c", head + script, try BuiltFiles.command])
@@ -68,12 +76,9 @@ import Testing
                 words = ['-sLH', 'Expect:', '-H', 'Connection: close', '-T', '-', url]
                 sender = fetch(*words, stdin=file, stdout=subprocess.DEVNULL)
                 for answer in (b'307 Again\\r\\nLocation: /again', b'200 OK'):
-                    client, _ = server.accept()
-                    got = b''
-                    while not got.endswith(b'\\r\\n0\\r\\n\\r\\n'): got += receive(client)
+                    client, got = accept_request(server, b'\\r\\n0\\r\\n\\r\\n')
                     print(got.split(b'\\r\\n')[-4])
-                    client.sendall(b'HTTP/1.1 ' + answer + b'\\r\\nConnection: close\\r\\nContent-Length: 0\\r\\n\\r\\n')
-                    client.close()
+                    respond(client, answer)
             print(sender.wait())
             """)
         #expect(output == "b'the rest'\nb'the rest'\n0")
@@ -85,12 +90,9 @@ import Testing
             server, url = silent_server()
             run = fetch('-sL', url, stdout=subprocess.DEVNULL)
             for answer in (b'302 Found\\r\\nLocation: /caf\\xE9', b'200 OK'):
-                client, _ = server.accept()
-                got = b''
-                while b'\\r\\n\\r\\n' not in got: got += receive(client)
+                client, got = accept_request(server)
                 print(got.split()[1].decode())
-                client.sendall(b'HTTP/1.1 ' + answer + b'\\r\\nConnection: close\\r\\nContent-Length: 0\\r\\n\\r\\n')
-                client.close()
+                respond(client, answer)
             print(run.wait())
             """)
         #expect(output == "/\n/caf%E9\n0")
@@ -103,12 +105,9 @@ import Testing
             run = fetch('-sL', '-b', '', url, stdout=subprocess.DEVNULL)
             cookies = b'\\r\\nSet-Cookie: a=b\\r\\nSet-Cookie: c=\\xFC'
             for answer in (b'302 Found\\r\\nLocation: /x' + cookies, b'200 OK'):
-                client, _ = server.accept()
-                got = b''
-                while b'\\r\\n\\r\\n' not in got: got += receive(client)
+                client, got = accept_request(server)
                 print([line for line in got.split(b'\\r\\n') if line.startswith(b'Cookie')])
-                client.sendall(b'HTTP/1.1 ' + answer + b'\\r\\nConnection: close\\r\\nContent-Length: 0\\r\\n\\r\\n')
-                client.close()
+                respond(client, answer)
             print(run.wait())
             """)
         #expect(output == "[]\n[b'Cookie: a=b']\n0")
@@ -123,11 +122,8 @@ import Testing
             run = fetch('-s', '--digest', '-u', 'u:p', url, stdout=subprocess.DEVNULL)
             challenge = b'401 No\\r\\nWWW-Authenticate: Digest realm="r\\xFC", nonce="n\\xE9"'
             for answer in (challenge, b'200 OK'):
-                client, _ = server.accept()
-                got = b''
-                while b'\\r\\n\\r\\n' not in got: got += receive(client)
-                client.sendall(b'HTTP/1.1 ' + answer + b'\\r\\nConnection: close\\r\\nContent-Length: 0\\r\\n\\r\\n')
-                client.close()
+                client, got = accept_request(server)
+                respond(client, answer)
             sent = dict(re.findall(rb'(\\w+)="([^"]*)"', got))
             print(sent[b'realm'] == b'r\\xFC', sent[b'nonce'] == b'n\\xE9')
             print(sent[b'response'] == H(H(b'u:r\\xFC:p') + b':n\\xE9:' + H(b'GET:/')))
@@ -145,12 +141,9 @@ import Testing
             name = folder.name + '/tag'
             for option in ('--etag-save', '--etag-compare'):
                 run = fetch('-s', option, name, url, stdout=subprocess.DEVNULL)
-                client, _ = server.accept()
-                got = b''
-                while b'\\r\\n\\r\\n' not in got: got += receive(client)
+                client, got = accept_request(server)
                 print([line for line in got.split(b'\\r\\n') if line.startswith(b'If-')])
-                client.sendall(b'HTTP/1.1 200 OK\\r\\nETag: "\\xFC"\\r\\nConnection: close\\r\\nContent-Length: 0\\r\\n\\r\\n')
-                client.close()
+                respond(client, b'200 OK\\r\\nETag: "\\xFC"')
                 print(run.wait(), os.path.getsize(name))
                 with open(name, 'wb') as file: file.write(b'"\\xFC"\\n')
             """)
@@ -168,14 +161,10 @@ import Testing
                 words = ['-sH', 'Expect:', '--digest', '-u', 'a:b', '-T', '-', url]
                 sender = fetch(*words, stdin=file, stdout=subprocess.DEVNULL)
                 challenge = b'401 No\\r\\nWWW-Authenticate: Digest realm="r", nonce="n", qop="auth"'
-                end = b'\\r\\nConnection: close\\r\\nContent-Length: 0\\r\\n\\r\\n'
                 for answer in (challenge, b'200 OK'):
-                    client, _ = server.accept()
-                    got = b''
-                    while not got.endswith(b'\\r\\n0\\r\\n\\r\\n'): got += receive(client)
+                    client, got = accept_request(server, b'\\r\\n0\\r\\n\\r\\n')
                     print(got.split(b'\\r\\n')[-4], b'Authorization: Digest' in got)
-                    client.sendall(b'HTTP/1.1 ' + answer + end)
-                    client.close()
+                    respond(client, answer)
                 print(sender.wait())
             """)
         #expect(output == "b'content' False\nb'content' True\n0")
@@ -193,9 +182,7 @@ import Testing
                 file.flush()
                 words = ['-sH', 'Expect:', '-C', str((3 << 30) - 3), '-T', file.name, url]
                 sender = fetch(*words, stdout=subprocess.DEVNULL)
-                client, _ = server.accept()
-                got = b''
-                while not got.endswith(b'\\r\\n\\r\\nend'): got += receive(client)
+                client, got = accept_request(server, b'\\r\\n\\r\\nend')
                 client.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 0\\r\\n\\r\\n')
                 print(sender.wait())
             """)
@@ -227,9 +214,7 @@ import Testing
             shown = b''
             while b':' not in shown: shown += os.read(terminal, 100)
             os.write(terminal, b'secret\\n')
-            client, _ = server.accept()
-            got = b''
-            while b'\\r\\n\\r\\n' not in got: got += receive(client)
+            client, got = accept_request(server)
             client.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok')
             while b'ok' not in shown: shown += os.read(terminal, 100)
             print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), shown.decode().split())
