@@ -172,6 +172,11 @@ extension TestPeer {
     }
 }
 
+extension TestServerProcess {
+    /// The URL of a server of `pythonSocketServer`, which says its port once.
+    func socketURL() throws -> URL { URL(string: "ws://127.0.0.1:\(try port(after: "PORT "))/")! }
+}
+
 /// Debian's Python, which has the package `websockets`.
 let socketPython = "/usr/bin/python3"
 

@@ -15,8 +15,7 @@ import Testing
         let server = try pythonSocketServer()
         let notes = SocketNotes()
         let session = session(notes)
-        let task = session.webSocketTask(
-            with: URL(string: "ws://127.0.0.1:\(try server.port(after: "PORT "))/")!)
+        let task = session.webSocketTask(with: try server.socketURL())
         task.resume()
         try await task.send(.string("grüße"))
         try await task.send(.data(Data(repeating: 7, count: 300_000)))
@@ -41,7 +40,7 @@ import Testing
         let server = try pythonSocketServer(", subprotocols=['chat', 'other']")
         let notes = SocketNotes()
         let session = session(notes)
-        let url = URL(string: "ws://127.0.0.1:\(try server.port(after: "PORT "))/")!
+        let url = try server.socketURL()
         let task = session.webSocketTask(with: url, protocols: ["chat", "none"])
         task.receive { notes.note($0.words) }
         task.send(.string("name")) { notes.note($0 == nil ? "sent" : "not sent") }
@@ -56,8 +55,7 @@ import Testing
         let server = try pythonSocketServer()
         let notes = SocketNotes()
         let session = session(notes)
-        let task = session.webSocketTask(
-            with: URL(string: "ws://127.0.0.1:\(try server.port(after: "PORT "))/")!)
+        let task = session.webSocketTask(with: try server.socketURL())
         task.resume()
         try await task.send(.string("one"))
         try await task.send(.string("close 4001 enough"))
@@ -75,8 +73,7 @@ import Testing
     @Test func `WS-15 and WS-16 pings and pongs go both ways`() async throws {
         let server = try pythonSocketServer()
         let session = session()
-        let task = session.webSocketTask(
-            with: URL(string: "ws://127.0.0.1:\(try server.port(after: "PORT "))/")!)
+        let task = session.webSocketTask(with: try server.socketURL())
         task.resume()
         try await task.sendPing()
         try await task.send(.string("ping"))
@@ -88,8 +85,7 @@ import Testing
     @Test func `WS-27 the sequence of messages ends after a normal close`() async throws {
         let server = try pythonSocketServer()
         let session = session()
-        let task = session.webSocketTask(
-            with: URL(string: "ws://127.0.0.1:\(try server.port(after: "PORT "))/")!)
+        let task = session.webSocketTask(with: try server.socketURL())
         task.resume()
         for word in ["a", "b", "close 1000 done"] { try await task.send(.string(word)) }
         var words: [String] = []
@@ -100,8 +96,7 @@ import Testing
     @Test func `WS-27 the sequence of messages throws after another close`() async throws {
         let server = try pythonSocketServer()
         let session = session()
-        let task = session.webSocketTask(
-            with: URL(string: "ws://127.0.0.1:\(try server.port(after: "PORT "))/")!)
+        let task = session.webSocketTask(with: try server.socketURL())
         task.resume()
         for word in ["a", "close 4001 enough"] { try await task.send(.string(word)) }
         var words: [String] = []
@@ -183,8 +178,7 @@ import Testing
     {
         let server = try pythonSocketServer()
         let session = session()
-        let task = session.webSocketTask(
-            with: URL(string: "ws://127.0.0.1:\(try server.port(after: "PORT "))/")!)
+        let task = session.webSocketTask(with: try server.socketURL())
         task.offersCompression = false
         task.resume()
         try await task.send(.string("extensions"))
