@@ -47,8 +47,8 @@ package final class TestServer: Sendable {
         }
     }
 
-    /// Makes a server that redirects each request for `path` to `target`, answers every other one, and keeps its
-    /// connections.
+    /// Makes a server that redirects each request for `path` to `target`, answers every other one, and keeps
+    /// its connections.
     ///
     /// - Parameters:
     ///   - moved: The body of a redirect.
@@ -66,6 +66,20 @@ package final class TestServer: Sendable {
                     try peer.respond(body: body(request))
                 }
             }
+        }
+    }
+
+    /// Makes a server that answers the first request of a connection with `first`, and with `second` once
+    /// `latch` is open. Then it waits for the client to end the connection.
+    package static func sending(
+        _ first: String, until latch: Latch, then second: String
+    ) throws -> TestServer {
+        try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send(first)
+            try latch.wait()
+            try peer.send(second)
+            peer.waitForEnd()
         }
     }
 

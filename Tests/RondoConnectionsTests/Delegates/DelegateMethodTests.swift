@@ -229,13 +229,8 @@ import Testing
         throws
     {
         let go = Latch()
-        let server = try TestServer { peer in
-            _ = try peer.readRequest()
-            try peer.send("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\none,")
-            try go.wait()
-            try peer.send("two.")
-            peer.waitForEnd()
-        }
+        let server = try TestServer.sending(
+            "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\none,", until: go, then: "two.")
         let held = Latch()
         let recorder = Recorder { call, connection in
             guard call == .data, !go.isOpen else { return }

@@ -81,13 +81,8 @@ import Testing
         // A clock belongs to one loop.
         let clocks = [false, false].map { ManualClock(advancesAutomatically: $0) }
         let body = Latch()
-        let server = try TestServer { peer in
-            _ = try peer.readRequest()
-            try peer.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n")
-            try body.wait()
-            try peer.send("body")
-            peer.waitForEnd()
-        }
+        let server = try TestServer.sending(
+            "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n", until: body, then: "body")
         let load = Box<Load?>(nil)
         let wasTurnedAway = Box(false)
         let recorder = Recorder { call, _ in

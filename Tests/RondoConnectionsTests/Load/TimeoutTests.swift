@@ -351,13 +351,8 @@ import Testing
     @Test func `UC-58 the time for which the delegate's side takes nothing is not the server's`() throws {
         let clock = ManualClock(advancesAutomatically: false)
         let goOn = Latch()
-        let server = try TestServer { peer in
-            _ = try peer.readRequest()
-            try peer.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\none")
-            try goOn.wait()
-            try peer.send("two")
-            peer.waitForEnd()
-        }
+        let server = try TestServer.sending(
+            "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\none", until: goOn, then: "two")
         // As a delegate queue does that is behind, and `bytes(for:)`.
         let recorder = Recorder { call, connection in if call == .response { connection.holdBack(true) } }
         let connections = Box<URLConnection?>(nil)
