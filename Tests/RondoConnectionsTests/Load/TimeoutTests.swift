@@ -62,6 +62,31 @@ import Testing
         #expect(recorder.calls == ["response 200", "data", "fail -1001"])
     }
 
+    @Test(
+        arguments: [
+            ["Content-Encoding: gzip", ""],
+            // The first bytes of a gzip stream, from which nothing can be decoded.
+            ["Content-Encoding: gzip", "\u{1f}"],
+            ["Content-Type: multipart/x-mixed-replace; boundary=b", "--b\r\n\r\nhalf of a par"],
+        ])
+    func `UC-58 a server that stops in a body that is decoded or divided fails the load with timedOut`(
+        fieldAndBody: [String]
+    ) throws {
+        let clock = ManualClock(advancesAutomatically: false)
+        let head = Latch()
+        let recorder = Recorder { call, _ in if call == .response { head.open() } }
+        let server = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send(
+                "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\(fieldAndBody[0])\r\n\r\n\(fieldAndBody[1])")
+            try head.wait()
+            Self.advance(clock, until: recorder)
+            peer.waitForEnd()
+        }
+        try Self.load(Self.request(server), by: clock, recorder: recorder)
+        #expect(recorder.calls.last == "fail -1001")
+    }
+
     @Test func `UC-58 every progress restarts the idle time`() throws {
         let clock = ManualClock(advancesAutomatically: false)
         let seen = Box(0)

@@ -26,6 +26,8 @@ struct ContentReader {
     private var isDecoded = false
     /// Bytes that came without a pipe and were not read yet.
     private var waiting: Data?
+    /// Whether the pipe has bytes or an end from which it may make another piece.
+    private var pipeHasUnread = false
     private var sawEnd = false
 
     /// - Parameter earlier: The partial file of an earlier download.
@@ -74,7 +76,10 @@ struct ContentReader {
     }
 
     mutating func receive(_ data: Data) {
-        if let pipe { return pipe.receive(data) }
+        if let pipe {
+            pipeHasUnread = true
+            return pipe.receive(data)
+        }
         if waiting == nil { waiting = data } else { waiting?.append(data) }
     }
 
@@ -92,7 +97,9 @@ struct ContentReader {
         switch try pipe.next() {
         case .data(let data): return try piece(data)
         case .part(let fields): return .part(head(ofPart: fields))
-        case .needMoreData: return .nothing
+        case .needMoreData:
+            pipeHasUnread = false
+            return .nothing
         case .end: return .end
         }
     }
@@ -124,6 +131,7 @@ struct ContentReader {
         pipe = nil
         headOfParts = nil
         waiting = nil
+        pipeHasUnread = false
         sawEnd = false
     }
 
@@ -152,8 +160,8 @@ struct ContentReader {
     var isDecodedOrDivided: Bool { pipe != nil }
     var hasParts: Bool { headOfParts != nil }
 
-    /// Whether bytes, or the end, have not been read yet.
-    var hasUnread: Bool { pipe != nil || waiting != nil || sawEnd }
+    /// Whether bytes, or the end, have not been read yet. A pipe that has said that it needs more bytes has none.
+    var hasUnread: Bool { pipeHasUnread || waiting != nil || sawEnd }
 
     /// The codings of the content, in the order in which they were applied.
     var codings: [ContentCoding] { pipe?.codings ?? [] }
