@@ -281,7 +281,7 @@ struct BarTests {
         }
     }
 
-    @Test func `something is seen where something came`() {
+    @Test func `a rate above zero draws at least the lowest bar`() {
         #expect(heightMark(0, full: 10, usesUnicode: true) == " ")
         #expect(heightMark(0.001, full: 10, usesUnicode: true) == "▁")
         #expect(heightMark(99, full: 10, usesUnicode: true) == "█")

@@ -387,7 +387,7 @@ struct FetchRequestTests {
         ("Sunday, 06-Nov-94 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 GMT"),
         ("1 Feb 2024 10:00:00 XYZ", nil), ("old.txt", nil), ("2024-02-01", nil),
     ])
-    func `a time counts in its zone`(text: String, expected: String?) {
+    func `TimeText reads a date in the zone that the text names`(text: String, expected: String?) {
         #expect(TimeText.date(text).map(HTTPDate.format) == expected)
     }
 

@@ -348,7 +348,7 @@ import Testing
         #expect(next.rows.isEmpty)
     }
 
-    @Test func `a row is what it was, or none`() throws {
+    @Test func `a cookie row that was altered on the disk is dropped`() throws {
         var secure = cookie("s", after: 1)
         secure.isSecure = true
         let row = CookieRow(key: secure.key, cookie: secure, replaced: 7)

@@ -124,7 +124,7 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
         #expect(delegate.recorder.text == "in")
     }
 
-    @Test func `UC-44 on a delegate queue as well`() throws {
+    @Test func `UC-44 a challenge can be answered on a delegate queue`() throws {
         let server = try Self.server()
         let delegate = Answering { challenge in
             challenge.sender?.use(Self.user(), for: challenge)

@@ -63,7 +63,7 @@ import Testing
         #expect(recorder.text == "/sub/new?a=b")
     }
 
-    @Test func `UC-28 another request goes there instead`() throws {
+    @Test func `UC-28 the request that willSend returns replaces the redirect's`() throws {
         let server = try Self.server(["/old": ("302 Found", "/new")])
         let recorder = Recorder()
         recorder.answerWillSend { request, _, _ in

@@ -51,7 +51,7 @@ import Testing
         #expect(entries == numbers)
     }
 
-    @Test func `NQ-12 of several queues of a thread too`() throws {
+    @Test func `NQ-12 the queues of one thread take turns in posting`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             let (first, second) = (Posts(log), Posts(log))

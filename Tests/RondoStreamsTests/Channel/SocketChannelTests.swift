@@ -77,7 +77,7 @@ import Testing
         #expect(findings.last?.contains("expired on 2021-01-01") == true)
     }
 
-    @Test func `nothing happens in another mode`() throws {
+    @Test func `a channel does not open while its loop runs another mode`() throws {
         let listener = try TestListener()
         let findings = try onStreamThread { [port = listener.port] loop in
             let talk = Conversation(port)

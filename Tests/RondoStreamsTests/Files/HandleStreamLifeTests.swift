@@ -185,7 +185,7 @@ import Testing
         #expect(bytes < count * (1 << 18) / 4)
     }
 
-    @Test func `FH-15 ST-21 on a dispatch queue`() async throws {
+    @Test func `FH-15 ST-21 a file handle's stream is read on a dispatch queue`() async throws {
         let (handle, peer) = try HandleKind.pipe.make()
         let reader = QueueReader(handle)
         peer.write("queued")

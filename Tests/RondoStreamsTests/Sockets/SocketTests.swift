@@ -119,7 +119,7 @@ import Testing
         #expect(error?.posixError.localizedDescription == error?.description)
     }
 
-    @Test func `connecting to a path that cannot be`() {
+    @Test func `connecting to a Unix path that is too long or missing throws`() {
         let long = SocketAddress.unix(path: String(repeating: "x", count: 200))
         #expect(throws: SocketError(code: ENAMETOOLONG, operation: .connect, address: long)) {
             try Socket.connecting(to: long)

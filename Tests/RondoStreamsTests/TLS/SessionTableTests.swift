@@ -8,7 +8,7 @@ import Testing
         var isUsable = true
     }
 
-    @Test func `the newest first, and each once`() {
+    @Test func `the session table gives the newest TLS session first, and each only once`() {
         var table = SessionTable<String, Session>(hostLimit: 2, sessionLimit: 2)
         for number in 1...3 {
             let dropped = table.add(Session(number: number), for: "a")

@@ -237,7 +237,7 @@ import Testing
             print("REUSED", *reused, flush=True)
         """
 
-    @Test func `a server that was replaced is met anew`() throws {
+    @Test func `a client makes a full handshake with a server that replaced another on its port`() throws {
         // The session is the one of another server with other keys.
         let port = try TestListener().port
         for _ in 0..<2 {

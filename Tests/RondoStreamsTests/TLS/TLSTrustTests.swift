@@ -37,7 +37,7 @@ import Testing
         #expect(client.engine.certificateProblem?.kind == .expired)
     }
 
-    @Test func `all that is wrong is told`() throws {
+    @Test func `the trust handler gets every problem of the certificate`() throws {
         let authority = TestCertificates.shared.strangerPath
         _ = try connect(.wrongHost, .test { $0.certificateAuthorities = [.file(authority)] }) { trust in
             #expect(trust.problems.map(\.kind) == [.unknownIssuer, .hostNameMismatch])

@@ -96,7 +96,7 @@ import Testing
         for (number, key) in keys.enumerated() { #expect(idle.take(key) == number) }
     }
 
-    @Test func `keys are equal by what they say`() {
+    @Test func `connection keys with the same server, TLS and proxy are equal`() {
         let proxy = StreamProxy(.httpConnect, host: "p", port: 1)
         let keys = [
             Self.key("a"), Self.key("a", port: 81), Self.key("a", tls: TLSSettings()),
