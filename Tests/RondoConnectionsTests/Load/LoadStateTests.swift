@@ -39,7 +39,8 @@ import Testing
         return state
     }
 
-    @Test(arguments: Phase.allCases) func `only a load that was just made sends its request when it starts`(phase: Phase) {
+    @Test(arguments: Phase.allCases)
+    func `only a load that was just made sends its request when it starts`(phase: Phase) {
         var state = Self.state(in: phase)
         #expect(state.started() == (phase == .created ? .send(LoadRequest(Self.plain), .first) : .nothing))
     }

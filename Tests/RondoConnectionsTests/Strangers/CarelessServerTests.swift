@@ -64,7 +64,8 @@ import Testing
     }
 
     /// nginx adds the fields that its configuration names to those that it has made itself.
-    @Test(.enabled(if: Stranger.hasNginx)) func `RFC 9110 5 malformed fields that nginx adds do not fail a load`() throws {
+    @Test(.enabled(if: Stranger.hasNginx))
+    func `RFC 9110 5 malformed fields that nginx adds do not fail a load`() throws {
         let directory = try Stranger.Directory()
         try directory.write(Data("ok".utf8), to: "file")
         let (server, http, _) = try Stranger.nginx(
