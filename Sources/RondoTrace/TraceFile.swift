@@ -261,8 +261,8 @@ private struct TraceReader {
         }
     }
 
-    /// Has the open activations of the file before end with it, and those that end in this one without an
-    /// entry begin with this one.
+    /// Splits activations at the file boundary: those open at the end of the earlier file end there, and
+    /// those that only end in this file begin at its start.
     ///
     /// - Parameters:
     ///   - start: The index of this file's first record.

@@ -110,7 +110,7 @@ struct TraceIndex {
         return (place, added.isOwn)
     }
 
-    /// Adds an entry to a table, or that of all others where only this one has room.
+    /// Adds `entry`. The last free place is given to the collective entry `others` instead.
     private static func add<Entry>(
         _ entry: Entry, to table: inout [Entry], others: Entry, limit: Int
     ) -> (place: Int, isOwn: Bool) {

@@ -20,8 +20,7 @@ enum ServerLimits {
     /// meanwhile.
     static let lingerTime = 2.0
     static let lingerSize = 1 << 20
-    /// Bytes that the system may hold unsent for a client: as it takes them, it counts as one that takes
-    /// something.
+    /// Bytes that the kernel may hold unsent for a client. As they drain, the client counts as reading.
     static let unsentBytes: Int32 = 64 << 10
     /// The send buffer of a throttled connection. It is small, so that the client sees the rate.
     static let throttledSendBuffer: Int32 = 32 << 10

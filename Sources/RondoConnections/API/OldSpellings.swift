@@ -10,7 +10,7 @@ enum OldSpellings {
     static var dataCalls: any OldDataCalls.Type { DeprecatedCalls.self }
 }
 
-/// The calls that every kind of delegate gets.
+/// The calls of `URLConnectionDelegate` in the spellings of 2015.
 protocol OldCalls {
     static func didFail(_ to: some URLConnectionDelegate, _ connection: URLConnection, _ error: NSError)
     static func willSendRequestFor(
@@ -24,7 +24,7 @@ protocol OldCalls {
         _ challenge: URLAuthenticationChallenge)
 }
 
-/// The calls that only a delegate for data gets.
+/// The calls of `URLConnectionDataDelegate` in the spellings of 2015.
 protocol OldDataCalls {
     static func willSend(
         _ to: some URLConnectionDataDelegate, _ connection: URLConnection, _ request: URLRequest,
@@ -36,7 +36,7 @@ protocol OldDataCalls {
         _ to: some URLConnectionDataDelegate, _ connection: URLConnection, _ data: Data)
 }
 
-/// Makes the calls, in functions that are deprecated themselves.
+/// Makes the deprecated calls. Other code calls them through the two protocols, without a warning.
 private enum DeprecatedCalls: OldCalls, OldDataCalls {
     @available(*, deprecated)
     static func didFail(_ to: some URLConnectionDelegate, _ connection: URLConnection, _ error: NSError) {

@@ -89,7 +89,7 @@ final class CookieStore: Sendable {
         }
     }
 
-    /// With the lock held it is that of the current state.
+    /// While the lock is held, this is the outline of the current state.
     private var outline: CookieStoreState.Outline {
         CookieStoreState.Outline(word: outlineWord.load(ordering: .acquiring))
     }
@@ -168,7 +168,7 @@ final class CookieStore: Sendable {
             let before = state.ledger.askedCount
             state.take(cookies, of: received, isAfterExamination: hasExamined)
             guard state.hasWork || state.isWorking else { return (false, false) }
-            // Also for a cookie for which another load is already waiting.
+            // The load also waits if another load is already waiting for the same cookie.
             let mustWait = (state.ledger.askedCount > before || state.isWorking) && state.isAwaited()
             if mustWait { state.addEnd(tell()) }
             return (state.beginWork(), mustWait)

@@ -63,9 +63,9 @@ final class ServerChallenges {
     private let dispositions = Dispositions()
     private var open: Open?
     private var count = 0
-    /// The decisions that have granted a connection more than the default. The load's next request to that
-    /// server may need another one, as the first is private or closed; about that one the delegate is not
-    /// asked again.
+    /// The decisions that have granted a connection more than the default. The load's next request may need a
+    /// new connection to the same server, because the first one is private or closed. The earlier decision is
+    /// applied to it without asking the delegate.
     private var granted: [Subject: ChallengeDisposition] = [:]
 
     /// - Parameter credentials: The storage for credentials; nil for none.

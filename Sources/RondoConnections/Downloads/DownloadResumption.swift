@@ -115,10 +115,11 @@ struct DownloadResumption: Codable, Equatable {
     }
 
     /// The position of `response`'s body in the file; nil if the response is neither the whole file nor the
-    /// rest of the same file, or contradicts itself (RFC 9110 §15.3.7). The rest has no coding: that would be
-    /// a part of another representation than the one whose bytes are in the file. Its size is known, from one
-    /// of the responses: otherwise it could not be told from a part of the rest, as a server may send it
-    /// (§14.4).
+    /// rest of the same file, or contradicts itself (RFC 9110 §15.3.7). The rest has no coding: that would be a part
+    /// of another representation than the one whose bytes are in the file.
+    ///
+    /// The complete size must be known from one of the responses: a server may send only part of the rest
+    /// (§14.4), which could not be recognized otherwise.
     func offset(of response: URLResponse) -> Int64? {
         guard let response = response as? HTTPURLResponse else { return nil }
         guard response.statusCode == 206 else { return response.statusCode == 200 ? 0 : nil }

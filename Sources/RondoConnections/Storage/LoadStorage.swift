@@ -13,10 +13,10 @@ package enum LoadStorage {
 
     /// Writes everything that waits to be written, on a thread of its own, which then calls `done`.
     ///
-    /// - Parameter settings: The cookies of the storage that loads with them use are seen to as well as those
-    ///   of the shared storage: those that were received are in it, and those that were removed are not.
-    /// - Throws: The machine has no thread left. Nothing was written earlier than it would have been, and
-    ///   `done` is not called.
+    /// - Parameter settings: Besides the shared storage, the cookie storage of these settings is flushed:
+    ///   received cookies are in it afterwards, removed ones are not.
+    /// - Throws: The machine has no thread left. Nothing was written earlier than it would have been, and `done` is not
+    ///   called.
     package static func flush(
         cookiesOf settings: LoadSettings, then done: @escaping @Sendable () -> Void
     ) throws(SystemError) {

@@ -1,6 +1,6 @@
 internal import RondoCore
 
-/// The phase of a channel between its creation and its end; each case carries what exists only in it.
+/// The stage of a channel's life. Each case carries what exists only in it.
 enum ChannelPhase {
     // Indirect, because every channel has the size of the largest case.
     indirect case created(ChannelOpening.StartingPoint)

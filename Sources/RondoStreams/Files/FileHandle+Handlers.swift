@@ -31,7 +31,8 @@ extension FileHandle {
             )
         }
         withExtendedLifetime(released) {}
-        // A handler without a descriptor was set since by another thread, as one that is set after this call.
+        // If a handler has no descriptor yet, another thread set it during this call. Connect it as if it had
+        // been set afterwards.
         handlers.connectRead(by: read)
         handlers.connectWrite(by: write)
     }

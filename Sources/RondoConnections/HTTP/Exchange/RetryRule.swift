@@ -1,9 +1,9 @@
-/// Decides whether a request is sent again over a new connection, unnoticed by the delegate, because its
-/// connection was lost before the server answered, or the server has said by a 408 that it had given up
-/// waiting. All that this depends on is in this file (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
+/// The rule for repeating a request whose connection was lost before the server answered, or whose server
+/// said by a 408 that it had given up waiting. The request goes over a new connection, and the delegate does
+/// not notice. All conditions are in this file (RFC 9110 §9.2.2, RFC 9112 §9.3.1).
 ///
-/// `LoadState` decides what a load sends, and for which reason (`SendReason`). It is not told of this: the load stays in its
-/// phase.
+/// `LoadState` decides what a load sends, and for which reason (`SendReason`). It does not learn of a
+/// repetition: the load stays in its phase.
 ///
 /// `ServerAnswer` asks the rule about each failed exchange; what an exchange knows are its `Facts`. So over a
 /// kept connection a POST of which a byte was sent fails, unless its body still waits for the go-ahead; a GET

@@ -1,9 +1,9 @@
 internal import RondoCore
 
-/// Decides how a load's calls to its client are made: at once, by the client's queue, or later, if the load
-/// is suspended.
+/// The client of a load, and the calls that wait until the load is resumed.
 ///
-/// A value, inside the gate of its load. It only decides; the load makes the calls.
+/// Decides how a call to the client is made: at once, by the client's queue, or later, if the load is
+/// suspended. The load makes the calls. A value, inside the gate of its load.
 struct LoadDelivery {
     /// How a call is made.
     enum Method {

@@ -1,6 +1,6 @@
 internal import RondoCore
 
-/// The facts about a load that its answers need, besides the request that they answer. It does not change.
+/// The constants of a load that its answers use.
 struct LoadContext {
     let settings: LoadSettings
     /// The protocol to which the request asks the server to switch; nil for nearly all loads.

@@ -1,7 +1,7 @@
-/// The facts that a pass knows when it begins, and those that its steps find for the later ones.
+/// The facts that the steps of a pass hand to each other.
 ///
-/// Variables that are not private are set by `Pass`, because they are what its loop, its mode and the kernel
-/// tell it; the methods below note what it has done.
+/// `Pass` sets the internal variables from what the loop, the mode and the kernel report. The methods record
+/// what the pass did.
 struct PassFindings {
     // Known at the end of the previous pass:
 

@@ -50,8 +50,8 @@ enum Sleep {
     private static func sleep(
         _ loop: RunLoop, _ modeLoop: ModeLoop, until end: LoopInstant, now: LoopInstant
     ) {
-        // Since this loop has noted that it waits, another poll, as for a new watcher of the main queue, may
-        // have read the eventfd by which a thread has asked for attention.
+        // Another poll, as for a new watcher of the main queue, may have read the eventfd since the loop
+        // announced its wait. Then a request for attention has come, and the loop must not sleep.
         guard loop.attention.isWaiting else { return }
         let threadState = loop.threadState
         if let bridge = threadState.bridge, bridge.sleep(modeLoop, until: end) { return }

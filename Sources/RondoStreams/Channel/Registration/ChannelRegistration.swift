@@ -144,7 +144,8 @@ package final class ChannelRegistration: SharedQueueClient {
         return state.access.take()
     }
 
-    /// A number that is another one once the owner's access has ended. Inside the gate.
+    /// Changes whenever an access begins or ends, so that a late callback knows that its access is over.
+    /// Inside the gate.
     var use: UInt32 { currentUse.load(ordering: .relaxed) }
 
     /// Lets a callback in, unless the channel is suspended: `resume()` requests a pass in place of it.
@@ -275,8 +276,8 @@ package final class ChannelRegistration: SharedQueueClient {
     /// Stops watching, because the gate has refused an event: a level-triggered descriptor would report it
     /// again at once, over and over.
     ///
-    /// - Parameter refused: The use of the channel in which it has. Nothing is stopped if that has ended
-    ///   meanwhile: the channel's next owner would not resume. Nil: whichever there is.
+    /// - Parameter refused: The access during which the gate refused the event. If it has ended, nothing is
+    ///   suspended, because the next owner would never resume. Nil suspends the current access.
     package func suspend(ifUseIs refused: UInt32? = nil) {
         let loops = state.withLock { state -> [RunLoop] in
             if let refused, refused != use { return [] }
