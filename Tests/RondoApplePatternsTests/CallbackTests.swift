@@ -145,7 +145,8 @@ import Testing
         #expect(results.map(\.rawValue) == [1, 2, 3, 4])
     }
 
-    @Test func `RL-60 a block by the name of its mode, as a string, as an object and in an array`() throws {
+    @Test
+    func `RL-60 CFRunLoopPerformBlock takes its mode as a string, as an object and in an array`() throws {
         let log = EventLog()
         try onLoopThread { _ in
             let loop = CFRunLoopGetCurrent()
@@ -161,7 +162,7 @@ import Testing
         #expect(log.entries == ["string", "object", "array"])
     }
 
-    @Test func `RL-10 RL-11 RL-21 modes by Core Foundation's names`() throws {
+    @Test func `RL-10 RL-11 RL-21 Core Foundation's functions list, name and add modes`() throws {
         let log = EventLog()
         let mine = CFRunLoopMode("mine")
         try onLoopThread { _ in

@@ -133,7 +133,7 @@ import Testing
     }
 
     /// It compiles: every line is spelt as on Apple's systems.
-    @Test func `Apple's Swift spellings of modes, loops and blocks`() throws {
+    @Test func `Apple's Swift spellings of modes, loops and blocks compile and work`() throws {
         let log = EventLog()
         try onLoopThread { _ in
             guard let loop = CFRunLoopGetCurrent() else { return }

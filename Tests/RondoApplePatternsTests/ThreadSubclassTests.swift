@@ -25,7 +25,7 @@ import Testing
         try thread.hasEnded.wait()
     }
 
-    @Test func `a subclass of NSLock counts`() {
+    @Test func `a counter that subclasses NSLock loses no count on many threads`() {
         let count = AtomicCount()
         DispatchQueue.concurrentPerform(iterations: 100) { _ in count.add(1) }
         #expect(count.value == 100)

@@ -20,7 +20,7 @@ struct QuantityTests {
 }
 
 struct ServeEndTests {
-    @Test func `of two requests to end only a second signal ends the server at once`() async {
+    @Test func `only a second signal ends the server at once, not another request to end`() async {
         // In a pipeline, Ctrl-C ends the input as well.
         await #expect(processExitsWith: .success) {
             let end = Serve.End()
@@ -149,7 +149,7 @@ struct ScrollingReportTests {
         #expect(report().sentence.contains("A got nothing in 2 spans of tracking"))
     }
 
-    @Test func `whatever contradicts the rule is found`() {
+    @Test func `a report of scrolling tells every contradiction to the rule`() {
         let broken: [ScrollingReport] = [
             report { $0.loads[0].bytes = [.default: 60, .tracking: 40] },
             report { $0.loads[1].bytes = [.default: 100] },
@@ -183,7 +183,7 @@ struct SpeedFloorTests {
 }
 
 struct ReceivedHeadTests {
-    @Test func `spaces and tabs around a value are no part of it, and other white space is`() {
+    @Test func `only spaces and tabs around a field's value are removed, no other white space`() {
         let head = ReceivedHead(
             "HTTP/1.1 200 \r\nA: \u{A0}b\u{A0}\t \r\nB:\u{3000}\r\nC:\r\nD: \t\nE: e\u{2028}f\r\nno field\r\n\r\n"
         )
@@ -192,7 +192,7 @@ struct ReceivedHeadTests {
         #expect(head.fields.map(\.value) == ["\u{A0}b\u{A0}", "\u{3000}", "", "", "e\u{2028}f"])
     }
 
-    @Test func `a field is one whatever character follows its colon or its end`() {
+    @Test func `a combining character after its colon or its end does not hide a field`() {
         let head = ReceivedHead("HTTP/1.1 200\r\nX:\u{301}x\r\n\u{301}Y: y\u{301}\r\n\r\n")
         #expect(head.status == 200)
         #expect(head.value("X").map { Array($0.utf8) } == Array("\u{301}x".utf8))
@@ -244,7 +244,7 @@ struct FileWindowTests {
         try FileWindow.of(range, offset: offset, size: 5)
     }
 
-    @Test func `of several ranges of a file the first counts, and -C before all`() throws {
+    @Test func `a file URL is read by the first of several ranges, and -C has precedence`() throws {
         #expect(try window(nil) == nil)
         #expect(try window("1-2") == 1..<3)
         #expect(try window("0-1,3-4") == 0..<2)
@@ -270,7 +270,7 @@ struct FileWindowTests {
 }
 
 struct BarTests {
-    @Test func `bars are as wide as asked`() {
+    @Test func `a progress bar has the requested width`() {
         for usesUnicode in [true, false] {
             for width in 0...20 {
                 for fraction in [-1, 0, 0.01, 0.5, 0.999, 1, 2, .nan, .infinity] {

@@ -12,7 +12,8 @@ struct FetchCommandLineTests {
         try FetchCommandLine(words).operations[0]
     }
 
-    @Test func `letters stand in one word, and a value behind its letter or in the next word`() throws {
+    @Test
+    func `option letters may share a word, with a value behind the letter or in the next word`() throws {
         let line = try FetchCommandLine(["-fsSLofile", "-XPOST", "-C", "-", "-H", "A: 1", "-HB: 2", "u"])
         #expect(line.common.isSilent && line.common.showsErrors)
         let operation = line.operations[0]
@@ -22,7 +23,7 @@ struct FetchCommandLineTests {
         #expect(operation.fields == ["A: 1", "B: 2"] && operation.urls.map(\.text) == ["u"])
     }
 
-    @Test func `long names are whole, begun or negated`() throws {
+    @Test func `long options are read when abbreviated or negated`() throws {
         #expect(try operation("--location", "--no-location", "u").followsRedirects == false)
         #expect(try operation("--max-redirs", "-1", "u").maximumRedirects == nil)
         #expect(try operation("--no-clobber", "-o", "x", "u").overwrites == false)
@@ -52,7 +53,7 @@ struct FetchCommandLineTests {
         }
     }
 
-    @Test func `schemes are added, taken away and replaced from left to right`() throws {
+    @Test func `--proto adds, removes and replaces schemes from left to right`() throws {
         let all: Set<String> = ["http", "https", "file", "data"]
         #expect(try operation("--proto", "https", "u").protocols == all)
         #expect(try operation("--proto", "-file,-data", "u").protocols == ["http", "https"])
@@ -87,7 +88,7 @@ struct FetchCommandLineTests {
         }
     }
 
-    @Test func `next begins other URLs, and what is common stays`() throws {
+    @Test func `--next begins other URLs, and common options stay`() throws {
         let line = try FetchCommandLine(["-s", "-d", "x", "u", "--next", "-I", "v", "-:", "w"])
         #expect(line.operations.map { $0.urls.map(\.text) } == [["u"], ["v"], ["w"]])
         #expect(line.operations.map(\.asksForHead) == [false, true, false])
@@ -391,7 +392,7 @@ struct FetchRequestTests {
         #expect(TimeText.date(text).map(HTTPDate.format) == expected)
     }
 
-    @Test func `globs count, the last one fastest, and give names`() throws {
+    @Test func `a URL with globs counts up its last glob fastest, and names output files`() throws {
         let glob = try URLGlob("http://h/{a,b}/[1-3:2]/[x-z]")
         #expect(glob.count == 12)
         #expect(glob.url(at: 0).text == "http://h/a/1/x")
@@ -446,7 +447,7 @@ struct FetchRequestTests {
         #expect(try FormPart(string: "f=@x;type=y").content == .text("@x;type=y"))
     }
 
-    @Test func `fields replace, repeat and leave out`() throws {
+    @Test func `-H adds, repeats and omits fields`() throws {
         let given = GivenFields([
             "A: 1", "a: 2", "B:", "C;", "nonsense", "Host: h", "x y: z", "D: a\r\nInjected: b",
         ])
@@ -585,7 +586,7 @@ struct FetchRequestTests {
         #expect(field(next, given) == nil)
     }
 
-    @Test func `cookies come from files and go there`() throws {
+    @Test func `cookies are read from a file and written to one`() throws {
         let path = NSTemporaryDirectory() + "/rondo-cookies-\(UUID().uuidString)"
         defer { unlink(path) }
         let line = "#HttpOnly_h\tFALSE\t/\tFALSE\t4102444800\ta\t1\nh\tFALSE\t/\tFALSE\t0\tb\t2\n"

@@ -40,7 +40,9 @@ struct FetchFailureTests {
         (.invalidChunk(.sizeTooLarge), .receiveFailed), (.exceeded(.chunkLineLength(1)), .receiveFailed),
         (.exceeded(.headSize(1)), .strangeAnswer),
     ])
-    func `a response that cannot be read`(fault: HTTP1Error.Peer, status: FetchFailure.Status) throws {
+    func `a response that cannot be parsed has the exit code of its fault`(
+        fault: HTTP1Error.Peer, status: FetchFailure.Status
+    ) throws {
         #expect(try Self.failure(.http(HTTPFailure(.peer(fault)))).status == status)
     }
 
@@ -51,7 +53,7 @@ struct FetchFailureTests {
     }
 
     @Test(arguments: [StreamProxy.Kind.httpConnect, .socks5])
-    func `a proxy that is not found, and one that refuses`(kind: StreamProxy.Kind) throws {
+    func `an unknown proxy and one that refuses have exit codes of their own`(kind: StreamProxy.Kind) throws {
         let proxy = StreamProxy(kind, host: "proxy", port: 1)
         let unknown = { (host: String) in
             LoadFailure.channel(.resolve(ResolveError(host: host, code: EAI_NONAME)))
@@ -66,7 +68,7 @@ struct FetchFailureTests {
                 == (kind == .httpConnect ? .receiveFailed : .proxyRefused))
     }
 
-    @Test func `an interface that cannot be used is not a host that cannot be reached`() throws {
+    @Test func `an interface that cannot be bound has another exit code than an unreachable host`() throws {
         let errors = { (operation: SocketError.Operation) in
             LoadFailure.channel(
                 .connect(
@@ -77,7 +79,7 @@ struct FetchFailureTests {
         #expect(try Self.failure(errors(.connect)).status == .noConnection)
     }
 
-    @Test func `settings of TLS that cannot be used`() throws {
+    @Test func `each TLS setting that cannot be used has its exit code`() throws {
         for (setting, status) in [
             (TLSError.Setting.ciphers, FetchFailure.Status.badCipher), (.authorities, .badAuthorities),
             (.revocationLists, .badRevocationList), (.other, .noTLS),
@@ -87,7 +89,7 @@ struct FetchFailureTests {
         }
     }
 
-    @Test func `TLS that fails after its handshake is what cannot be received`() throws {
+    @Test func `a TLS failure after the handshake has the exit code of a failed receive`() throws {
         for reason in [
             TLSError.Reason.protocolViolation("bad record"), .alert(TLSError.Alert(number: 116)),
             .notTLS("wrong version number"),
@@ -119,7 +121,7 @@ struct FetchFailureTests {
         #expect(message.hasPrefix("The file /a is a directory"))
     }
 
-    @Test func `the time of all is over, or that of the connection`() throws {
+    @Test func `an exceeded total time is told from an exceeded time to connect`() throws {
         #expect(try Self.failure(.exceededTotalTime(seconds: 1)).isOutOfTotalTime)
         let late = LoadFailure.channel(.timedOut(host: "(--max-time)", port: 80, seconds: 1))
         #expect(try !Self.failure(late).isOutOfTotalTime)

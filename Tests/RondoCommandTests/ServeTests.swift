@@ -201,7 +201,7 @@ struct ServeTests {
         #expect(output == "503 ''")
     }
 
-    @Test func `TLS with a certificate that is made, which curl and Python trust by its file alone`() throws {
+    @Test func `curl and Python trust the certificate that rondo serve makes, by its file alone`() throws {
         let server = try Server(["--tls"])
         #expect(server.address.hasPrefix("https://127.0.0.1:"))
         let certificate = String(try server.line(after: "certificate  ").prefix { $0 != "," })
@@ -234,7 +234,7 @@ struct ServeTests {
         #expect(permissions == 0o600)
     }
 
-    @Test func `the rate is kept to`() throws {
+    @Test func `rondo serve keeps to its --rate`() throws {
         let server = try Server(["--rate", "200k"])
         let seconds = try #require(
             Double(try curl("-o", "/dev/null", "-w", "%{time_total}", server.address + "bytes/100000")))

@@ -7,7 +7,7 @@ import Testing
 
 /// Tests the values that decide for the server of `rondo serve`.
 struct ServerValuesTests {
-    @Test func `pace is a ceiling and makes up for nothing`() {
+    @Test func `the pace of a server is a ceiling and makes up for no lost time`() {
         var pace = Pace(rate: 1000)
         #expect(pace.slice == 20)
         #expect(pace.pause(now: 0) == 0)
@@ -130,7 +130,7 @@ struct ServerValuesTests {
         #expect(judge([("If-Range", HTTPDate.format(now))], age: 0) == .answer(heedsRange: false))
     }
 
-    @Test func `a time in the future counts as now`() {
+    @Test func `a file's modification time in the future counts as now`() {
         #expect(Validators(tag: "v", modified: now + 1e6, now: now).modified == now)
     }
 
@@ -167,7 +167,7 @@ struct ServerValuesTests {
 }
 
 struct ServerCertificateTests {
-    @Test func `of a kept certificate that has expired it is said`() throws {
+    @Test func `the server says when a kept certificate has expired`() throws {
         let path = NSTemporaryDirectory() + "/rondo-certificate-\(UUID().uuidString).pem"
         defer { unlink(path) }
         let made = try ServerCertificate.kept(at: path, ["localhost"])

@@ -22,7 +22,7 @@ import Testing
         CFRunLoopAddSource(CFRunLoopGetCurrent(), source, mode)
     }
 
-    @Test func `CS-16 no callback is enabled at first, and each is made once`() throws {
+    @Test func `CS-16 a file descriptor's callback is made once each time it is enabled`() throws {
         let (near, far) = try socketPair()
         defer { close(far) }
         let notes = ContextNotes()
@@ -78,7 +78,7 @@ import Testing
         #expect(!isOpen(fifo))
     }
 
-    @Test func `CS-16 of two loops one is called`() throws {
+    @Test func `CS-16 a file descriptor in two loops is called back by one of them each time`() throws {
         let (near, far) = try socketPair()
         defer { close(far) }
         let notes = ContextNotes()
@@ -100,7 +100,8 @@ import Testing
         #expect(notes.log.entries.count == 20)
     }
 
-    @Test func `CS-17 invalidation ends it, and closes the descriptor if so made`() throws {
+    @Test
+    func `CS-17 an invalidated CFFileDescriptor leaves its loop, and closes if made so`() throws {
         for closes in [true, false] {
             let (near, far) = try socketPair()
             defer { close(far) }
@@ -145,7 +146,7 @@ import Testing
     }
 
     @Test
-    func `CS-17 SRC-27 one whose descriptor was closed becomes invalid, and leaves its successor alone`()
+    func `CS-17 SRC-27 a CFFileDescriptor whose number was closed becomes invalid, and spares its successor`()
         throws
     {
         #expect(CFFileDescriptorCreate(nil, -1, true, { _, _, _ in }, nil) == nil)

@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test func `CS-12 the handle stays open where the flag was taken away`() throws {
+    @Test func `CS-12 an invalidated socket without the close flag leaves its handle open`() throws {
         let (near, far) = try socketPair()
         let (socket, port) = listener(.acceptCallBack, ContextNotes(), noteAll)
         for kept in [noted(near, .readCallBack, ContextNotes()), socket] {

@@ -144,7 +144,7 @@ import Testing
         #expect(notes.log.entries == ["connected"] && notes.text == "ping")
     }
 
-    @Test func `CS-5 a reader of multicast datagrams`() throws {
+    @Test func `CS-5 a CFSocket that has joined a group receives its multicast datagrams`() throws {
         let notes = ContextNotes()
         try onLoopThread { _ in
             var context = CFSocketContext(

@@ -257,7 +257,7 @@ import Testing
 
     /// The peer takes some bytes whenever there is no room, so that no single wait is long, and all of them would take many times
     /// as long.
-    @Test func `CS-10 the timeout is that of all of it, and holds for a thread that waits for another one`()
+    @Test func `CS-10 the timeout is for the whole send, and includes the wait for another thread's send`()
         throws
     {
         let (near, far) = try socketPair()

@@ -98,7 +98,7 @@ import Testing
         #expect(Set(bodies).count == 1)
     }
 
-    @Test func `a file that is none is refused, and one that shrinks fails the load`() throws {
+    @Test func `a form refuses a missing file or a folder, and a file that shrinks fails the load`() throws {
         var form = URLConnection.FormData()
         let missing = URL(fileURLWithPath: "/nonexistent/file")
         #expect(throws: (any Error).self) { try form.append(file: missing, name: "x") }

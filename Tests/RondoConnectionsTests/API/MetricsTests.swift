@@ -74,7 +74,7 @@ import Testing
         #expect(moments.compactMap { $0 } == moments.compactMap { $0 }.sorted())
     }
 
-    @Test func `metrics of TLS and of a look-up`() throws {
+    @Test func `metrics have the moments of the look-up and of TLS, in order`() throws {
         let (server, port) = try OpenSSLPages.start()
         let delegate = Measuring()
         try Self.run(URLRequest(url: url("https://localhost:\(port)/")), delegate)

@@ -253,7 +253,8 @@ import Testing
 
     // MARK: - TH-11
 
-    @Test func `TH-11 started on one thread, scheduled on another in a custom mode`() throws {
+    @Test
+    func `TH-11 a load started on one thread and scheduled on another calls back there in its mode`() throws {
         let server = try Self.server()
         let recorder = Recorder()
         let worker = RunLoopThread(name: "worker", mode: .work)

@@ -241,7 +241,8 @@ private final class Leaving: NSObject, URLConnectionDataDelegate, Sendable {
         }
     }
 
-    @Test func `UC-66 its messages reach the delegate in order, under the connection's schedule`() throws {
+    @Test
+    func `UC-66 a protocol's messages reach the delegate in order, under the connection's schedule`() throws {
         try Self.registered {
             let taker = Taker()
             try Self.run("rondo-test://TEXT/a", taker, in: .work)
@@ -267,7 +268,7 @@ private final class Leaving: NSObject, URLConnectionDataDelegate, Sendable {
         }
     }
 
-    @Test func `UC-66 for a synchronous request it runs on the loader`() throws {
+    @Test func `UC-66 a protocol runs on the loader for a synchronous request`() throws {
         try Self.registered {
             try onLoopThread { _ in
                 let request = URLRequest(url: url("rondo-test://text/sync"))
@@ -278,7 +279,7 @@ private final class Leaving: NSObject, URLConnectionDataDelegate, Sendable {
         }
     }
 
-    @Test func `UC-66 its redirects are followed, or refused with their own response`() throws {
+    @Test func `UC-66 a protocol's redirects are followed, or refused with their own response`() throws {
         try Self.registered {
             let taker = Taker()
             try Self.run("rondo-test://redirect/r", taker)
@@ -294,7 +295,7 @@ private final class Leaving: NSObject, URLConnectionDataDelegate, Sendable {
         }
     }
 
-    @Test func `UC-66 its error is handed on, and an end without a response is one`() throws {
+    @Test func `UC-66 a protocol's error is passed on, and its end without a response is an error`() throws {
         try Self.registered {
             let (failing, empty) = (Taker(), Taker())
             try Self.run("rondo-test://fails/", failing)
@@ -304,7 +305,7 @@ private final class Leaving: NSObject, URLConnectionDataDelegate, Sendable {
         }
     }
 
-    @Test func `UC-66 its challenges are answered to its own sender`() throws {
+    @Test func `UC-66 a protocol's challenges are answered to its own sender`() throws {
         try Self.registered {
             let (knowing, asking) = (Taker(user: "me"), Taker())
             try Self.run("rondo-test://asks/1", knowing)
@@ -345,7 +346,7 @@ private final class Leaving: NSObject, URLConnectionDataDelegate, Sendable {
         }
     }
 
-    @Test func `UC-66 cancel stops it, and what it says later is ignored`() throws {
+    @Test func `UC-66 cancel stops a protocol, and its later messages are ignored`() throws {
         try Self.registered {
             let taker = Taker()
             let ended = try onLoopThread { loop -> RunLoop.RunResult in

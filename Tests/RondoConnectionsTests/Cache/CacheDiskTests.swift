@@ -120,7 +120,8 @@ import Testing
     }
 
     /// The number of responses that wait is limited, and one that is dropped leaves no older one behind.
-    @Test func `of more than can wait the rest is in memory alone, and nothing old comes back`() throws {
+    @Test
+    func `responses beyond the limit of writes stay in memory alone, and no old one comes back`() throws {
         let folder = Folder()
         var cache: URLConnection.Cache? = folder.cache(memory: 1 << 24)
         let last = "\(ResponseDisk.maximumWaiting + 50)"
@@ -218,7 +219,7 @@ import Testing
         "length = NULL", "date = date + 1", "fields = 'A:c' || char(10)", "selecting = 'x'",
         "content = x'6100'", "given = x''",
     ])
-    func `a row of which anything has changed is none`(change: String) throws {
+    func `a row of the cache's file that was altered in any column is not read`(change: String) throws {
         try withRow { name, database in
             #expect(try read(name, database) != nil)
             try database.execute("UPDATE response SET \(change)")
@@ -227,7 +228,9 @@ import Testing
     }
 
     @Test(arguments: [Double.infinity, -Double.infinity, 1e300, -1e300, 253_402_300_800])
-    func `a row with a date that no clock has is none, be its sum right`(seconds: Double) throws {
+    func `a row of the cache's file with an impossible date is not read, even with the right sum`(
+        seconds: Double
+    ) throws {
         for column in ["requested", "received", "date"] {
             try withRow { name, database in
                 let change = try database.prepare("UPDATE response SET \(column) = ?1")
@@ -267,7 +270,8 @@ import Testing
     }
 
     /// As a program could have written it, or a disk that has changed the sum with it.
-    @Test func `a program's response of which anything has changed is another one or none, be its sum right`()
+    @Test
+    func `a program's stored response that was altered is another one or none, even with the right sum`()
         throws
     {
         let folder = Folder()

@@ -388,8 +388,7 @@ import Testing
 
     // MARK: Storing
 
-    @Test func `UC-53 UC-55 the delegate is asked after the data, a fresh entry makes the same calls`()
-        throws
+    @Test func `UC-53 UC-55 the delegate is asked after the data, a fresh entry makes the same calls`() throws
     {
         let (server, store) = (try Self.counting("Cache-Control: max-age=100"), Store())
         let first = try Self.get(server.url("/a"), store)
@@ -415,7 +414,8 @@ import Testing
         #expect(try Self.get(server.url("/a"), store).text == "2")
     }
 
-    @Test func `UC-53 only what is small enough, a twentieth of the store`() throws {
+    @Test
+    func `UC-53 the delegate is not asked about a response larger than a twentieth of the store`() throws {
         for (size, isAsked) in [(1_000, true), (1_001, false)] {
             for isChunked in [true, false] {
                 let server = try TestServer { peer in
@@ -457,7 +457,7 @@ import Testing
         #expect(try Self.get(server.url("/forbidden"), store).text == "5")
     }
 
-    @Test func `UC-11 the question goes by the delegate queue too`() throws {
+    @Test func `UC-11 willCacheResponse is called on the delegate queue`() throws {
         let (server, store) = (try Self.counting("Cache-Control: max-age=100"), Store())
         let keeper = Keeper()
         let connection = URLConnection(
@@ -470,7 +470,7 @@ import Testing
         #expect(try Self.get(server.url("/a"), store).text == "1")
     }
 
-    @Test func `UC-73 the canonical URL is the key, all of it`() throws {
+    @Test func `UC-73 the cache's key is the whole canonical URL`() throws {
         let (server, store) = (try Self.counting("Cache-Control: max-age=100"), Store())
         let base = "http://127.0.0.1:\(server.port)"
         #expect(try Self.get(url(base), store).text == "1")
@@ -651,7 +651,7 @@ import Testing
         }
     }
 
-    @Test func `a store that has to make room for what was stored again is not the end`() throws {
+    @Test func `loads go on when the store makes room for responses that were stored again`() throws {
         let count = Mutex(0)
         let server = try TestServer { peer in
             while true {
@@ -760,7 +760,7 @@ import Testing
         #expect(kept?.response.mimeType == "mine/own")
     }
 
-    @Test func `RFC 9111 3 conditions and ranges of the program's own pass by`() throws {
+    @Test func `RFC 9111 3 a request with the program's own condition or range bypasses the cache`() throws {
         let (server, store) = (try Self.counting("Cache-Control: max-age=100", "ETag: \"a\""), Store())
         _ = try Self.get(server.url("/a"), store)
         let own = try Self.get(server.url("/a"), store) {
@@ -971,7 +971,8 @@ import Testing
         #expect(requests == 3)
     }
 
-    @Test func `UC-54 RFC 9111 4 nor is one that the delegate does not want stored`() throws {
+    @Test
+    func `UC-54 RFC 9111 4 a newer response that the delegate keeps out removes the older one`() throws {
         let answers: [@Sendable (CachedURLResponse) -> CachedURLResponse?] = [
             { _ in nil },
             { CachedURLResponse(response: $0.response, data: $0.data, storagePolicy: .notAllowed) },

@@ -51,7 +51,8 @@ import Testing
         }
     }
 
-    @Test func `the same is written once in a moment, by whichever head it is told`() throws {
+    @Test
+    func `a response that is stored again at once is not written again, whichever head tells it`() throws {
         let (tagged, equal) = (head(("ETag", "1")), head(("ETag", "1")))
         let answers = try answers { asked in
             try [
@@ -204,7 +205,7 @@ import Testing
     }
 
     /// Notes about caches are kept by the caches' addresses.
-    @Test func `another cache is given what it has not got`() throws {
+    @Test func `a new cache at the address of an old one is given the response`() throws {
         let tagged = head(("ETag", "1"))
         for _ in 0..<20 {
             let answers = try answers { asked in try [asked("1", tagged), asked("1", tagged)] }

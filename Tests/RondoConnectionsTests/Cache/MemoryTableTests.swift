@@ -21,7 +21,7 @@ import Testing
         responses.map { String(decoding: $0.content, as: UTF8.self) }
     }
 
-    @Test func `the least recently used goes first`() {
+    @Test func `the memory table removes the least recently used response first`() {
         var table = MemoryTable(capacity: Self.cost * 3 + 20)
         for name in ["a", "b", "c"] { #expect(table.insert(Self.response(name, name)).isEmpty) }
         #expect(texts(table.find("a", StoredResponse.key("a"))) == ["a"])
@@ -42,7 +42,7 @@ import Testing
         #expect(table.cost == Self.cost + 3)
     }
 
-    @Test func `variants stand side by side, up to eight, and each is replaced by its like`() {
+    @Test func `the memory table keeps up to eight variants of a URL, each replaced by its like`() {
         var table = MemoryTable(capacity: 1 << 20)
         for number in 0..<8 {
             _ = table.insert(Self.response("a", "\(number)", selecting: ["x": "\(number)"]))

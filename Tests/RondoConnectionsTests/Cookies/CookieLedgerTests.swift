@@ -215,7 +215,7 @@ import Testing
         #expect(shown == 2)
     }
 
-    @Test func `cookies that Foundation takes for one are sent both`() throws {
+    @Test func `two cookies that Foundation takes for the same are both sent`() throws {
         var scene = Scene(now: now)
         scene.receive(cookie("ab", path: "/"), cookie("b", path: "/a", after: 1))
         try scene.settle()

@@ -194,9 +194,7 @@ import Testing
     }
 
     @Test
-    func `US-78 a flush has what the program has changed while a load examined the storage too`()
-        throws
-    {
+    func `US-78 a flush has what the program has changed while a load examined the storage too`() throws {
         try withFolder { folder in
             let file = folder.appendingPathComponent("cookies.sqlite")
             let (window, log) = (Window(), EventLog())
@@ -296,7 +294,8 @@ import Testing
         #expect(window.seen == ["a=2", "b=2"])
     }
 
-    @Test func `US-78 so is one that comes behind a removal of what the storage never had`() throws {
+    @Test
+    func `US-78 a cookie that comes behind a removal of cookies not yet in the storage is kept`() throws {
         let window = Window()
         let store = try opened(window, nil)
         window.policy = .never
@@ -909,9 +908,7 @@ import Testing
         try Data(contentsOf: URL(fileURLWithPath: file.path + "-wal")).count
     }
 
-    @Test func `Foundation's unfinished files are made private, and removed when they are old`()
-        throws
-    {
+    @Test func `Foundation's unfinished files are made private, and removed when they are old`() throws {
         let folder = try #require(CookieFolder.url)
         CookieFolder.prepare()
         let files = ["old", "new"].map {

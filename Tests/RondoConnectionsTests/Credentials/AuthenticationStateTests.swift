@@ -184,7 +184,7 @@ import Testing
         #expect(question.failures == 1 && question.silent == nil)
     }
 
-    @Test func `UC-49 once something was accepted, as many are tried again`() {
+    @Test func `UC-49 an accepted credential makes the count of silent attempts begin anew`() {
         var authentication = Authentication()
         for realm in 0..<3 * Authentication.maximumSilentAttempts {
             #expect(Self.isAnsweredSilently(&authentication, realm: realm))

@@ -218,7 +218,7 @@ import Testing
         server.terminate()
     }
 
-    @Test func `why a credential cannot be sent is told`() throws {
+    @Test func `a diagnostic says why a credential cannot be sent`() throws {
         let server = try TestServer { peer in
             while true {
                 _ = try peer.readRequest()

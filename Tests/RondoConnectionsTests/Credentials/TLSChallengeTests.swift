@@ -405,7 +405,7 @@ import Testing
         let challenge: URLAuthenticationChallenge
     }
 
-    @Test func `UC-52 a name and a password are no word about the server`() throws {
+    @Test func `UC-52 a name and a password as the answer about server trust leave the default`() throws {
         let (server, port) = try OpenSSLPages.start()
         let careless = Judge { challenge in
             let credential = URLCredential(user: "user", password: "pass", persistence: .none)
@@ -443,7 +443,9 @@ import Testing
         }
     }
 
-    @Test func `UC-45 without the question the older method gets no server trust`() throws {
+    @Test
+    func `UC-45 without canAuthenticateAgainstProtectionSpace the older method gets no server trust`() throws
+    {
         let (server, port) = try OpenSSLPages.start()
         let older = Older()
         try Self.run(port, older)

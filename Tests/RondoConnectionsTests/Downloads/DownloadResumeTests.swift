@@ -306,7 +306,9 @@ import Testing
 
     /// RFC 9110 §15.3.4: a 203 is the whole, which a proxy has transformed.
     @Test(arguments: [true, false], ["200 OK", "203 Non-Authoritative Information"])
-    func `UC-71 it starts anew where the file has changed or the server refuses`(refuses: Bool, whole: String)
+    func `UC-71 a resumed download starts anew if the file has changed or the server refuses`(
+        refuses: Bool, whole: String
+    )
         throws
     {
         let server = try Self.server(tag: "\"one\"", changes: !refuses, refuses: refuses, whole: whole)
@@ -362,7 +364,7 @@ import Testing
         }
     }
 
-    @Test func `UC-71 one that is cancelled before it starts has the data that it was made of`() throws {
+    @Test func `UC-71 a resumed download that is cancelled before it starts keeps its resume data`() throws {
         let server = try Self.server(tag: "\"one\"")
         try Self.folder { path in
             let data = try #require(try Self.begin(server, path))
@@ -375,7 +377,7 @@ import Testing
     }
 
     @Test(arguments: [0, 10])
-    func `UC-71 it starts anew where the file has lost some of what was there`(left: off_t) throws {
+    func `UC-71 a resumed download starts anew if its partial file was cut or removed`(left: off_t) throws {
         let server = try Self.server(tag: "\"one\"")
         try Self.folder { path in
             let data = try #require(try Self.begin(server, path))
@@ -416,7 +418,7 @@ import Testing
         }
     }
 
-    @Test func `UC-71 a cancelled download goes on as well`() throws {
+    @Test func `UC-71 a cancelled download can be resumed`() throws {
         let server = try TestServer { peer in
             while true {
                 let request = try peer.readRequest()

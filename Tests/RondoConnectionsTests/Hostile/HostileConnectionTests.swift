@@ -5,7 +5,7 @@ import Testing
 /// Servers that leave at the wrong moment or speak out of turn, and redirects that lead nowhere good.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct HostileConnectionTests {
     @Test(arguments: departures)
-    func `UC-59 a server that leaves in the middle is lost`(_ behaviour: Behaviour) throws {
+    func `UC-59 a server that leaves in the middle fails the load`(_ behaviour: Behaviour) throws {
         try behaviour.check()
     }
 

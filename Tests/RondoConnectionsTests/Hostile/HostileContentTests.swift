@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test(arguments: caching)
-    func `RFC 9111 a cache makes sense of what has none`(fields: String) throws {
+    func `RFC 9111 a cache survives absurd fields`(fields: String) throws {
         let server = try TestServer { peer in
             while true {
                 _ = try peer.readRequest()

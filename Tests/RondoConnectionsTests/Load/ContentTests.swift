@@ -196,13 +196,13 @@ import Testing
     }
 
     @Test(arguments: ["multipart/mixed; boundary=b", "multipart/x-mixed-replace", "text/plain; boundary=b"])
-    func `UC-22 other types are not split`(_ type: String) throws {
+    func `UC-22 a body of another type than multipart/x-mixed-replace is not split`(_ type: String) throws {
         let body = "--b\r\n\r\none\r\n--b--\r\n"
         let recorder = try load(Self.parts(body, type: type).url())
         #expect(recorder.calls == ["response 200", "data", "finish"] && recorder.hasBody(body))
     }
 
-    @Test func `a part's header that is none fails the load`() throws {
+    @Test func `a part without a valid header fails the load`() throws {
         let server = try Self.parts("--b\r\nno field\r\n\r\n", type: "multipart/x-mixed-replace; boundary=b")
         #expect(try load(server.url()).calls == ["response 200", "fail -1017"])
     }

@@ -7,7 +7,7 @@ import Testing
 
 /// One thread at a time in a load, and calls for a queue one at a time.
 @Suite(.timeLimit(.minutes(5)), .leavesNoConnections) struct GateTests {
-    @Test func `a call that comes while another is inside is turned away, and caught up with`() throws {
+    @Test func `the gate turns a call away while another is inside, and catches up with it`() throws {
         let gate = Gate()
         let log = EventLog()
         let (entered, leave) = (Latch(), Latch())
@@ -32,7 +32,7 @@ import Testing
         #expect(log.entries.last == "free again")
     }
 
-    @Test func `a call inside a call is turned away, and one while catching up is caught up with`() {
+    @Test func `the gate turns away a nested call, and catches up with a call made while it catches up`() {
         let gate = Gate()
         let log = EventLog()
         let rounds = Box(0)
@@ -46,7 +46,7 @@ import Testing
         #expect(log.entries == ["away", "catch up", "catch up", "catch up"])
     }
 
-    @Test func `two threads are never inside together, and no call is forgotten`() throws {
+    @Test func `two threads are never inside the gate together, and no call is forgotten`() throws {
         let gate = Gate()
         let inside = Box(0)
         let overlaps = Box(0)

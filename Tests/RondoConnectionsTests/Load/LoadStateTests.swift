@@ -88,7 +88,8 @@ import Testing
 
     private struct Unexpected: Error {}
 
-    @Test(arguments: Phase.allCases) func `an answer counts only while it is asked for`(phase: Phase) {
+    @Test(arguments: Phase.allCases)
+    func `the delegate's answer counts only while the load state asks for it`(phase: Phase) {
         var other = Self.plain
         other.url = url("http://b.example/z")
         var state = Self.state(in: phase)
@@ -108,20 +109,23 @@ import Testing
         #expect(answer == (isAsking ? .fail(.unsupportedURL) : .nothing))
     }
 
-    @Test(arguments: Phase.allCases) func `a head counts only while one is awaited`(phase: Phase) {
+    @Test(arguments: Phase.allCases)
+    func `a response's head counts only while the load state awaits one`(phase: Phase) {
         var state = Self.state(in: phase)
         let action = state.receivedHead(Self.ok, bodyLength: nil)
         #expect(action == (phase == .exchanging ? .deliver(.http(Self.ok, bodyLength: nil)) : .nothing))
         #expect(state.deliversBody == (phase == .exchanging || phase == .receiving))
     }
 
-    @Test(arguments: Phase.allCases) func `the end of a body counts only while it is received`(phase: Phase) {
+    @Test(arguments: Phase.allCases)
+    func `the end of a body counts only while the load state receives a body`(phase: Phase) {
         var state = Self.state(in: phase)
         #expect(state.bodyEnded() == (phase == .receiving ? .finish : .nothing))
         #expect(state.bodyEnded() == .nothing)
     }
 
-    @Test(arguments: Phase.allCases) func `UC-18 a failure ends it from anywhere, once`(phase: Phase) {
+    @Test(arguments: Phase.allCases)
+    func `UC-18 a failure ends the load from every phase, once`(phase: Phase) {
         var state = Self.state(in: phase)
         let wasEnded = [.ended, .failed, .cancelled].contains(phase)
         #expect(state.ignoresAnswer == wasEnded)
@@ -131,7 +135,8 @@ import Testing
         #expect(!state.deliversBody)
     }
 
-    @Test(arguments: Phase.allCases) func `UC-17 after cancel nothing counts`(phase: Phase) {
+    @Test(arguments: Phase.allCases)
+    func `UC-17 after cancel the load state ignores every input`(phase: Phase) {
         var state = Self.state(in: phase)
         state.cancelled()
         #expect(state.started() == .nothing)
@@ -267,7 +272,7 @@ import Testing
         #expect(!state.waitsLocally)
     }
 
-    @Test func `a request that is to wait for cookies when the load is over does not`() {
+    @Test func `a load that is over does not wait for cookies`() {
         for phase in [Phase.ended, .failed, .cancelled] {
             var state = Self.state(in: phase)
             state.cookiesDelayed(for: LoadRequest(Self.plain), .first)

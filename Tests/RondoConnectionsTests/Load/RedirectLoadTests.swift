@@ -30,8 +30,7 @@ import Testing
         #expect(recorder.response?.url == server.url("/new"))
     }
 
-    @Test func `UC-33 RFC 3986 2_1 bytes of a Location that are not UTF-8 are requested as they are`()
-        throws
+    @Test func `UC-33 RFC 3986 2_1 bytes of a Location that are not UTF-8 are requested as they are`() throws
     {
         let server = try TestServer { peer in
             _ = try peer.readRequest()
@@ -201,7 +200,9 @@ import Testing
         (301, "POST", "GET"), (302, "POST", "GET"), (303, "POST", "GET"), (307, "POST", "POST"),
         (308, "POST", "POST"), (302, "HEAD", "HEAD"), (303, "HEAD", "HEAD"), (302, "PUT", "PUT"),
     ])
-    func `UC-33 the method after a redirect`(status: Int, method: String, expected: String) throws {
+    func `UC-33 status and method of a redirected request decide the next method`(
+        status: Int, method: String, expected: String
+    ) throws {
         let server = try Self.server(["/old": ("\(status) Moved", "/new")])
         var request = URLRequest(url: server.url("/old"))
         request.httpMethod = method

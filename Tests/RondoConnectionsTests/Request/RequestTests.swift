@@ -23,7 +23,7 @@ import Testing
         #expect(canonical.flatMap { CanonicalRequest.of($0) } == canonical)
     }
 
-    @Test func `UC-29 all but the URL stays`() {
+    @Test func `UC-29 the canonical form changes the URL alone`() {
         var request = URLRequest(url: url("http://host"))
         request.httpMethod = "PUT"
         request.httpBody = Data("x".utf8)
@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test(arguments: ["ftp://host/", "http:///x", "x"])
-    func `UC-1 a request that cannot be loaded has none`(text: String) {
+    func `UC-1 a request that cannot be loaded has no canonical form`(text: String) {
         #expect(CanonicalRequest.of(URLRequest(url: url(text))) == nil)
     }
 

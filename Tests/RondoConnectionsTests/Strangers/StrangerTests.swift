@@ -150,7 +150,7 @@ import Testing
         #expect(!recorder.calls.contains("sent"))
     }
 
-    @Test func `UC-33 redirects of Apache and Caddy, and content encoded by them`() throws {
+    @Test func `UC-33 redirects and encoded content of Apache and Caddy are understood`() throws {
         let (apache, caddy) = (try WebServer.apache(), try WebServer.caddy())
         #expect(try load(apache.url("/old")).hasBody(Self.page))
         #expect(try load(caddy.url("/old")).hasBody(Self.page))
@@ -169,7 +169,7 @@ import Testing
 
     // MARK: - httpbin
 
-    @Test func `httpbin's methods, codings, redirects, drips and statuses`() throws {
+    @Test func `httpbin's methods, codings, redirects, drips and statuses are understood`() throws {
         let server = try WebServer.httpbin()
         for method in ["PUT", "PATCH", "DELETE", "POST"] {
             let recorder = try load(
@@ -198,7 +198,7 @@ import Testing
         #expect(try load(etag).response?.statusCode == 304)
     }
 
-    @Test func `UC-49 httpbin's Basic, Digest and Bearer`() throws {
+    @Test func `UC-49 httpbin accepts Basic and Digest from the URL, and a Bearer token`() throws {
         let server = try WebServer.httpbin()
         for path in [
             "/basic-auth/user/pass", "/digest-auth/auth/user/pass", "/digest-auth/auth-int/user/pass",

@@ -15,7 +15,7 @@ import Testing
         #expect(queue.isEmpty && queue.last == nil)
     }
 
-    @Test func `the last element is replaced`() {
+    @Test func `a FIFO replaces its last element`() {
         var queue = FIFO<Int>()
         for number in 1...3 { queue.append(number) }
         #expect(queue.popFirst() == 1)

@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test(arguments: Kind.allCases)
-    private func `a member that is not scheduled, and one that was invalidated`(_ kind: Kind) throws {
+    private func `a member says that it is not scheduled, or was invalidated`(_ kind: Kind) throws {
         let item = kind.make()
         #expect(item.whyNotDelivering.reason == .notScheduled)
         #expect(item.whyNotDelivering.description == "in no mode of any run loop: schedule it")
@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test(arguments: Kind.allCases)
-    private func `a loop that has never been run, and one that is not running`(_ kind: Kind) throws {
+    private func `a member says that its loop has never been run, or is not running`(_ kind: Kind) throws {
         let item = kind.make()
         let found = try onLoopThread { loop -> [DeliveryObstacle] in
             item.add(to: loop, .work)
@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test(arguments: Kind.allCases)
-    private func `a member whose loop's thread has ended`(_ kind: Kind) throws {
+    private func `a member says that the thread of its loop has ended`(_ kind: Kind) throws {
         let item = kind.make()
         let loop = try onLoopThread { loop in
             item.add(to: loop, .work)
@@ -112,7 +112,7 @@ import Testing
     }
 
     @Test(arguments: Kind.allCases)
-    private func `a loop in another mode, in a callback, and waiting, with the names of thread and mode`(
+    private func `a member says that its loop is in another mode, in a callback or waiting, with names`(
         _ kind: Kind
     )
         throws
@@ -344,7 +344,7 @@ import Testing
         timer.invalidate()
     }
 
-    @Test func `debugDescription of a loop that sleeps`() throws {
+    @Test func `debugDescription says that a loop is waiting`() throws {
         let thread = RunLoopThread(name: "described", mode: .work)
         let loop = thread.start()
         try waitFor("the description of a sleeping loop") {

@@ -3,7 +3,8 @@ import RondoTestSupport
 import Testing
 
 @Suite(.leavesNothing) struct OrderTests {
-    @Test func `RL-52 the order of one activation`() throws {
+    @Test
+    func `RL-52 an activation calls timers, sources, blocks and observers in the documented order`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             log.observe(of: loop, in: .work)

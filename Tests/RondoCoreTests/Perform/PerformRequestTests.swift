@@ -63,7 +63,8 @@ import Testing
         #expect(entries == ["beforeTimers", "returned", "beforeTimers", "performed"])
     }
 
-    @Test func `PL-3 if the loop is in another mode it runs in the first pass of one of its modes`() throws {
+    @Test
+    func `PL-3 a closure that is due in another mode runs in the first pass of one of its modes`() throws {
         let clock = ManualClock()
         let entries = try onLoopThread { loop in
             clock.attach(to: loop)
@@ -287,7 +288,7 @@ import Testing
         #expect(entries == ["beforeTimers", "returned", "block", "beforeTimers", "1", "2", "2 again"])
     }
 
-    @Test func `PL-19 before the blocks of the pass, and it keeps the mode from being empty and ends no run`()
+    @Test func `PL-19 a closure with an order runs before blocks, keeps its mode non-empty and ends no run`()
         throws
     {
         let entries = try onLoopThread { loop in
@@ -327,7 +328,7 @@ import Testing
         #expect(entries == ["beforeTimers", "beforeTimers", "ordered"])
     }
 
-    @Test func `PL-19 cancelPerform takes back those of a target, in the batch that runs too`() throws {
+    @Test func `PL-19 cancelPerform cancels a target's closures, in the running batch too`() throws {
         let entries = try onLoopThread { loop in
             let (model, other) = (Model(EventLog()), Model(EventLog()))
             loop.perform(order: 0, modes: [.default], target: model) { $0.note("cancelled") }

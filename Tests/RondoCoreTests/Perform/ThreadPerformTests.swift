@@ -18,7 +18,7 @@ import Testing
         target.stop()
     }
 
-    @Test func `PL-11 it runs in one of its modes only`() throws {
+    @Test func `PL-11 a closure performed on a thread runs in one of its modes only`() throws {
         let target = try Target(mode: .work)
         let log = EventLog()
         target.thread.perform(inModes: [.other]) { log.note("other") }

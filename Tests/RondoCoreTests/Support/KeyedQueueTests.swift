@@ -28,7 +28,7 @@ import Testing
         #expect(taken + rest(of: queue) == (0..<1_000).map { "\($0)" })
     }
 
-    @Test func `a smaller key comes before larger ones`() {
+    @Test func `a keyed queue has smaller keys before larger ones`() {
         var queue = made(of: [10, 30, 20, 5])
         #expect(queue.elements == ["5", "10", "20", "30"])
         #expect(queue.popFirst() == "5")
@@ -39,7 +39,7 @@ import Testing
         #expect(rest(of: queue) == ["6", "7", "10", "20", "30"])
     }
 
-    @Test func `one is removed from among the others, once, and may come again`() {
+    @Test func `a keyed queue removes an element from the middle once, and takes it again`() {
         var queue = made(of: [1, 2, 3, 4])
         #expect(queue.remove(3) == "3")
         for unknown in [0, 3, 5] {
@@ -91,7 +91,7 @@ import Testing
     }
 
     /// Against an array that does the same.
-    @Test(arguments: 0..<4) func `whatever comes and leaves, the order stays`(seed: Int) {
+    @Test(arguments: 0..<4) func `a keyed queue keeps its order through random changes`(seed: Int) {
         var random = Random(seed: UInt64(seed))
         var queue = made(of: [])
         var model: [Int] = []

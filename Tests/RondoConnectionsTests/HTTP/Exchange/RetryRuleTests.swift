@@ -23,7 +23,8 @@ import Testing
 
     private static let closed = ExchangeFailure.http(HTTPFailure(.peer(.closedBeforeResponse)))
 
-    @Test func `RFC 9110 9.2.2 what does no harm twice is sent again over a new connection`() throws {
+    @Test
+    func `RFC 9110 9.2.2 a request that does no harm twice is sent again over a new connection`() throws {
         let rule = RetryRule()
         let (get, post) = (try Self.request("GET"), try Self.request("POST"))
         #expect(rule.allowsRetry(of: get, after: Self.closed, Self.facts()))
@@ -54,7 +55,7 @@ import Testing
         #expect(!rule.allowsRetry(of: get, afterStatus: 408, Self.facts(isReused: false)))
     }
 
-    @Test func `a request is sent again once, and another one anew`() throws {
+    @Test func `a request is sent again once, and the count begins anew with another request`() throws {
         var rule = RetryRule()
         let get = try Self.request("GET")
         rule.noteRetry()

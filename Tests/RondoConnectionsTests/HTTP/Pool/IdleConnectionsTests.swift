@@ -47,7 +47,7 @@ import Testing
         func removeAll() -> [Int] { state.removeAll() }
     }
 
-    @Test func `the one that has been idle for the shortest time is taken`() {
+    @Test func `the connection that has been idle for the shortest time is taken`() {
         let idle = Idle()
         idle.add(1, at: 0)
         idle.add(2, at: 1)
@@ -57,7 +57,7 @@ import Testing
         #expect(idle.state.count == 0 && idle.state.isEmpty)
     }
 
-    @Test func `of those that are usable the one that has been idle for the shortest time is taken`() {
+    @Test func `of the usable connections the one that has been idle for the shortest time is taken`() {
         let idle = Idle()
         for number in 1...4 { idle.add(number, at: Double(number)) }
         #expect(idle.take { $0 < 3 } == 2)
@@ -65,7 +65,7 @@ import Testing
         #expect(idle.state.count == 3)
     }
 
-    @Test func `a loop takes its own, and another loop's only where it has none`() {
+    @Test func `a loop takes its own idle connection, and another loop's only if it has none`() {
         let idle = Idle()
         let (first, second) = (loop(0), loop(1))
         idle.add(1, Self.key(), first, at: 0)
@@ -81,7 +81,7 @@ import Testing
         #expect(idle.take(Self.key(), nil) == 5)
     }
 
-    @Test func `ports and TLS settings are kept apart`() {
+    @Test func `idle connections with different hosts, ports or TLS settings are kept apart`() {
         var careless = TLSSettings()
         careless.verification = .none
         let keys = [
@@ -123,7 +123,7 @@ import Testing
         #expect(idle.state.oldestSince == nil)
     }
 
-    @Test func `connections beyond the limit are removed, the oldest first, of all loops`() {
+    @Test func `idle connections of all loops beyond the limit are removed, the oldest first`() {
         let idle = Idle()
         for number in 0..<4 { idle.add(number, Self.key(), loop(number % 2), at: Double(number)) }
         idle.add(10, Self.key(tls: TLSSettings()), at: 5)
@@ -150,7 +150,7 @@ import Testing
         #expect(idle.remove { _ in true } == [])
     }
 
-    @Test func `removeAll gives all back, the oldest first`() {
+    @Test func `removeAll returns all idle connections, the oldest first`() {
         let idle = Idle()
         for number in 0..<3 { idle.add(number, Self.key(), loop(number % 2), at: Double(number)) }
         #expect(idle.removeAll() == [0, 1, 2])

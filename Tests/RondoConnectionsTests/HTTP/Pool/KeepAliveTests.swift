@@ -205,7 +205,7 @@ import Testing
     }
 
     @Test(arguments: [("POST", ""), ("GET", "HTTP/1.1 103 Early Hints\r\n\r\n")])
-    func `RFC 9110 15.5.9 what a broken connection would not have sent again, a 408 does not`(
+    func `RFC 9110 15.5.9 a 408 repeats no request that a lost connection would not repeat`(
         method: String, before: String
     ) throws {
         let server = try Self.timingOutServer(before + Self.timeout + "\r\nlate")
@@ -263,7 +263,8 @@ import Testing
         #expect(try load(server.url("/two")).text == "answer 1")
     }
 
-    @Test func `RFC 9112 9.3 nor are those that come with the answer before them`() throws {
+    @Test
+    func `RFC 9112 9.3 bytes after an answer are not taken for the answer to the next request`() throws {
         let answer = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n"
         let server = try TestServer { peer in
             while true {

@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test func `a waiter that finds no room waits, in order, and none overtakes`() {
+    @Test func `waiters for a connection are admitted in order`() {
         let origins = Origins(perServer: 1)
         let (a, b) = (origins.origin(), origins.origin())
         #expect(a.lease("1") == "open")
@@ -125,7 +125,7 @@ import Testing
     }
 
     /// Takes minutes if the time for each grows by the number of those that wait.
-    @Test func `a hundred thousand wait in order, and withdraw in any`() {
+    @Test func `a hundred thousand waiters are admitted in order, and may withdraw in any order`() {
         let a = Origins(perServer: 1).origin()
         let count = 100_000
         #expect(a.lease("first") == "open")
@@ -140,7 +140,7 @@ import Testing
         #expect(a.admitted == stride(from: 0, to: count, by: 3).map { "\($0)" })
     }
 
-    @Test func `a server with room does not wait for one without`() {
+    @Test func `a server with room does not wait for a server without room`() {
         let origins = Origins(perServer: 1, inAll: 2)
         let (a, b) = (origins.origin(), origins.origin())
         #expect(a.lease("1") == "open")

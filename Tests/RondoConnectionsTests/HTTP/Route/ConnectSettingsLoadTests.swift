@@ -35,7 +35,7 @@ import Testing
         #expect(server.requests.map { $0.value("Host") } == ["nowhere.invalid:\(server.port)"])
     }
 
-    @Test func `UC-76 a connection that leads elsewhere serves no load that does not`() throws {
+    @Test func `UC-76 a connection through a detour serves no load without that detour`() throws {
         let (named, other) = (try Self.server(), try Self.server())
         let detour = ConnectSettings.Detour(
             fromHost: "127.0.0.1", fromPort: Int(named.port), toPort: Int(other.port))

@@ -169,7 +169,8 @@ import Testing
         withExtendedLifetime(folder) {}
     }
 
-    @Test func `UC-47 what a delegate has not as a connection's it may have as a download's`() throws {
+    @Test
+    func `UC-47 a delegate with challenge methods for downloads only is asked in downloads alone`() throws {
         let (process, folder, target) = try Self.server("TLSv1.3")
         defer { process.terminate() }
         let delegate = AskedForDownloads()
@@ -215,7 +216,7 @@ import Testing
     }
 
     @Test(arguments: ["TLSv1.2", "TLSv1.3"])
-    func `UC-47 a session passes no check by that the settings of a load demand`(version: String) throws {
+    func `UC-47 a resumed TLS session skips no check that a load demands`(version: String) throws {
         let (process, folder, target) = try Self.server(version)
         defer { process.terminate() }
         let certificates = TestCertificates.shared
