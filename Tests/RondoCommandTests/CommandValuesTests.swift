@@ -67,7 +67,7 @@ struct ProgressLineTests {
         #expect(unknown.text(width: 72, terminal: plain) == " 250 kB   250 kB/s        0:01")
     }
 
-    @Test func `the rate is that of the last seconds`() {
+    @Test func `a rate meter shows the rate of the last seconds`() {
         var meter = RateMeter()
         for tenth in 1...100 { meter.note(tenth <= 50 ? tenth * 1000 : 50_000, at: Double(tenth) / 10) }
         #expect(meter.rate == 0)

@@ -505,7 +505,7 @@ struct FetchRequestTests {
     }
 
     @Test(arguments: [["-d", "x"], ["-F", "a=b"]])
-    func `--limit-rate is for what is sent, too`(words: [String]) throws {
+    func `--limit-rate limits uploads, too`(words: [String]) throws {
         let operation = try FetchCommandLine(words + ["--limit-rate", "1k", "u"]).operations[0]
         let request = try FetchRequest(FetchURL("http://h/"), operation, upload: nil, offset: 0)
         let sent = try request.urlRequest()

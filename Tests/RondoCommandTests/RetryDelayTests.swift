@@ -14,7 +14,7 @@ struct RetryDelayTests {
             elapsed: elapsed, now: Date(timeIntervalSince1970: 1_700_000_000))
     }
 
-    @Test func `the delay doubles up to ten minutes, or is that of the option`() throws {
+    @Test func `the delay of a retry doubles up to ten minutes, or is that of --retry-delay`() throws {
         #expect(try (0...2).map { try delay(after: $0) } == [1, 2, 4])
         #expect(try delay(after: 100) == 600)
         #expect(try delay("--retry-delay", "7", after: 3) == 7)
@@ -34,7 +34,7 @@ struct RetryDelayTests {
         }
     }
 
-    @Test func `no try begins later than the option allows`() throws {
+    @Test func `no retry begins later than --retry-max-time allows`() throws {
         #expect(try delay("--retry-max-time", "5", elapsed: 4) == 1)
         #expect(try delay("--retry-max-time", "5", elapsed: 6) == nil)
         #expect(try delay("--retry-max-time", "5", retryAfter: "6") == nil)

@@ -75,7 +75,8 @@ import Testing
         try play("foreign")
     }
 
-    @Test func `CH-4 scheduled nowhere it is collected, and when its loop's thread ends as well`() throws {
+    @Test
+    func `CH-4 a child is collected if it is scheduled nowhere or its loop's thread has ended`() throws {
         let child = try Child.spawn("true")
         try waitUntilGone(child.processIdentifier)
         #expect(child.currentStatus == .exited(0))

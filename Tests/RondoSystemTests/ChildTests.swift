@@ -159,7 +159,7 @@ import Testing
     }
 
     @Test(arguments: [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO])
-    func `CH-9 a standard descriptor is not given by number, too`(number: Int32) {
+    func `CH-9 a child's standard descriptor cannot be given by number as well`(number: Int32) {
         #expect {
             try Child.spawn(
                 {

@@ -171,7 +171,7 @@ import Testing
         #expect(posted == 4)
     }
 
-    @Test func `PR-10 scheduled, the handler and the notification come there and nowhere else`() throws {
+    @Test func `PR-10 handler and notification of a scheduled process come there and nowhere else`() throws {
         for hasHandler in [true, false] {
             let log = EventLog()
             let process = shell("exit 0")
@@ -201,7 +201,8 @@ import Testing
         }
     }
 
-    @Test func `PR-10 unscheduled again, the notification comes on the starting thread`() throws {
+    @Test
+    func `PR-10 the notification of a process that left its schedule comes on the starting thread`() throws {
         let told = try onLoopThread { loop -> [String] in
             let log = EventLog()
             let process = shell("exit 0")

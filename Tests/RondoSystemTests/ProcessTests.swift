@@ -256,7 +256,7 @@ import Testing
         #expect(process.currentDirectoryURL?.path == own)
     }
 
-    @Test func `PR-21 it can be subclassed, and used from any thread`() throws {
+    @Test func `PR-21 Process can be subclassed, and used from any thread`() throws {
         final class Counted: Process, @unchecked Sendable {
             let runs = Mutex(0)
 

@@ -6,7 +6,7 @@ import Testing
 
 /// Waiting for the end of a process (section PR of the rules).
 @Suite(.timeLimit(.minutes(5)), .serialized, .leavesNoChild) struct ProcessWaitTests {
-    @Test func `PR-11 after the end it returns at once, and serves nothing`() throws {
+    @Test func `PR-11 waitUntilExit returns at once after the end, and serves nothing`() throws {
         let calls = try onLoopThread { loop -> [String] in
             let log = EventLog()
             let process = shell("exit 0")
@@ -49,7 +49,7 @@ import Testing
         #expect(process.terminationStatus == 0)
     }
 
-    @Test func `PR-12 a stop does not end it`() throws {
+    @Test func `PR-12 a stop of the loop does not end waitUntilExit`() throws {
         let (process, input) = reader()
         let stops = try onLoopThread { loop -> Int in
             let count = Mutex(0)
@@ -93,7 +93,7 @@ import Testing
         #expect(log == ["inner false", "outer false"])
     }
 
-    @Test func `PR-13 it waits neither for the handler nor for the outputs`() throws {
+    @Test func `PR-13 waitUntilExit waits neither for the handler nor for the outputs`() throws {
         let mayReturn = Latch()
         let returned = Latch()
         let process = shell("exec 3<&0; cat <&3 & exit 0")
@@ -113,7 +113,7 @@ import Testing
         _ = output.fileHandleForReading.readDataToEndOfFile()
     }
 
-    @Test func `PR-14 with nothing to serve it sleeps once, until the end`() throws {
+    @Test func `PR-14 waitUntilExit with nothing to serve sleeps once, until the end`() throws {
         let (process, input) = reader()
         let log = EventLog()
         // Moves on to the date that the loop would sleep to: a slice of time would be one.

@@ -316,7 +316,7 @@ import Testing
         #expect(CFReadStreamGetStatus(stream) == .closed)
     }
 
-    @Test func `ST-27 the buffer of a pair and of a socket`() throws {
+    @Test func `ST-27 CFReadStreamGetBuffer lends bytes of a pair and of a socket`() throws {
         try Self.onThread {
             let (read, write) = Self.boundPair(4)
             #expect(CFReadStreamOpen(read) && CFWriteStreamOpen(write))
@@ -365,7 +365,7 @@ import Testing
         return (read!.takeRetainedValue(), write!.takeRetainedValue())
     }
 
-    @Test func `ST-39 a pair to a host by polling, with its properties`() throws {
+    @Test func `ST-39 a pair to a host echoes by polling, and has its properties`() throws {
         try Self.onThread {
             let server = try TestServer { peer in try peer.send(try peer.read(count: 5)) }
             defer { server.stop() }
@@ -397,7 +397,7 @@ import Testing
     }
 
     @Test(arguments: ["name", "address", "signature"])
-    func `ST-39 a pair to a CFHost, by its name or its address, and to a signature`(_ form: String) throws {
+    func `ST-39 a pair is made to a CFHost's name or address, or to a signature`(_ form: String) throws {
         try Self.onThread {
             let server = try TestServer { peer in try peer.send(try peer.read(count: 5)) }
             defer { server.stop() }
@@ -491,7 +491,7 @@ import Testing
 
     // MARK: - Files and memory
 
-    @Test func `ST-31 ST-32 files by their functions: emptied, appended to, read from the middle`() throws {
+    @Test func `ST-31 ST-32 CF streams empty a file, append to it and read it from the middle`() throws {
         let url = URL(fileURLWithPath: NSTemporaryDirectory() + "/rondo-cf-\(UUID().uuidString)")
         defer { unlink(url.path) }
         for (text, appends) in [("old", false), ("first", false), (" and second", true)] {
@@ -537,7 +537,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `ST-28 memory that is read where it lies, and freed or not`(isKept: Bool) {
+    func `ST-28 a CF stream reads memory where it lies, and frees it or not`(isKept: Bool) {
         // Freed twice, or never, is for the sanitizer to say.
         let memory = malloc(3)!
         memory.copyMemory(from: [1, 2, 3] as [UInt8], byteCount: 3)
@@ -553,7 +553,7 @@ import Testing
         CFReadStreamClose(stream)
     }
 
-    @Test func `ST-30 ST-23 memory by its functions: growing, and of a fixed size`() {
+    @Test func `ST-30 ST-23 a CF stream writes to memory that grows or is of a fixed size`() {
         let growing: CFWriteStream = CFWriteStreamCreateWithAllocatedBuffers(
             kCFAllocatorDefault, kCFAllocatorDefault)
         #expect(CFWriteStreamOpen(growing))

@@ -7,7 +7,7 @@ import RondoTestSupport
 import Testing
 
 struct CFTypeTests {
-    @Test func `ST-43 TLS settings in each of the spellings that programs have`() throws {
+    @Test func `ST-43 TLS settings are set in each of the spellings that programs have`() throws {
         let spellings: [(InputStream) -> Bool] = [
             { $0.setProperty(Self.strings, forKey: kCFStreamPropertySSLSettings as Stream.PropertyKey) },
             {
@@ -54,7 +54,7 @@ struct CFTypeTests {
         return (read!.takeRetainedValue(), write!.takeRetainedValue())
     }
 
-    @Test func `ST-41 a level as a string, as a name and as a value`() {
+    @Test func `ST-41 a security level can be set as a string, a name and a value`() {
         let level = StreamSocketSecurityLevel.negotiatedSSL
         let spellings: [(OutputStream) -> Bool] = [
             { $0.setProperty(level, forKey: .socketSecurityLevelKey) },
@@ -90,7 +90,7 @@ struct CFTypeTests {
     }
 
     @Test
-    func `names of the main thread, of errors, of a signature and of the seconds to the reference date`() {
+    func `Thread.mainThread, kCFErrorDomainCFNetwork, CFSocketSignature and the reference date exist`() {
         let isMain = Thread.main === Thread.mainThread
         #expect(isMain)
         let error = NSError(domain: kCFErrorDomainCFNetwork as String, code: 2)
@@ -102,7 +102,7 @@ struct CFTypeTests {
         #expect(start + kCFAbsoluteTimeIntervalSince1970 == 0)
     }
 
-    @Test func `what cannot stand in a URL is escaped, and so is a percent sign`() {
+    @Test func `addingPercentEscapes escapes a percent sign and what cannot stand in a URL`() {
         #expect("a #%[]é~".addingPercentEscapes(using: .utf8) == "a%20%23%25%5B%5D%C3%A9~")
     }
 
@@ -134,7 +134,8 @@ struct CFTypeTests {
         #expect(posted == ["kept"])
     }
 
-    @Test func `data of bytes that are the caller's, and of bytes that are handed over`() throws {
+    @Test
+    func `CFDataCreateWithBytesNoCopy copies the caller's bytes, and takes over bytes handed to it`() throws {
         let bytes = malloc(3)!.assumingMemoryBound(to: UInt8.self)
         for index in 0..<3 { bytes[index] = UInt8(index) }
         let kept = CFDataCreateWithBytesNoCopy(kCFAllocatorDefault, bytes, 3, kCFAllocatorNull)

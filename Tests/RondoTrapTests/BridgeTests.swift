@@ -103,7 +103,7 @@ import Testing
         try Self.play("BR-16")
     }
 
-    @Test func `BR-17 bridges are off at first, can be ended, and are told of`() throws {
+    @Test func `BR-17 bridges are off at first, can be ended, and are described`() throws {
         try Self.play("BR-17")
     }
 

@@ -277,7 +277,7 @@ import Testing
     }
 
     @Test(arguments: 0...5)
-    func `killed before all is shown, the next process has what was written`(_ steps: Int) throws {
+    func `a process killed before it shows all cookies leaves them to the next`(_ steps: Int) throws {
         var scene = Scene(now: now)
         scene.receive(cookie("a"), cookie("b", after: 1), cookie("c", after: 2))
         try scene.settle()
@@ -301,7 +301,9 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `killed while Foundation's file is behind, the next process has the newest`(isFiled: Bool) throws {
+    func `a process killed while Foundation's file is behind leaves the newest cookies to the next`(
+        isFiled: Bool
+    ) throws {
         var scene = Scene(now: now)
         scene.receive(cookie("a"), cookie("gone", after: 1))
         try scene.settle()
@@ -329,7 +331,7 @@ import Testing
         #expect(last.sent.isEmpty)
     }
 
-    @Test func `killed before anything is written, the next process has what was there before`() throws {
+    @Test func `a process killed before it has written cookies leaves the earlier ones to the next`() throws {
         var scene = Scene(now: now)
         scene.receive(cookie("a"))
         try scene.settle()

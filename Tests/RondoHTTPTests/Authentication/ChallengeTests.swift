@@ -44,7 +44,7 @@ import Testing
                 == [challenge("Digest", ("realm", "a"), ("nonce", "b")), challenge("Basic", ("realm", "c"))])
     }
 
-    @Test func `RFC 9110 11.2 a token in place of parameters`() {
+    @Test func `RFC 9110 11.2 a challenge may have a token in place of parameters`() {
         #expect(read("Negotiate") == [challenge("Negotiate")])
         #expect(
             read("Negotiate YWJj==, NTLM") == [challenge("Negotiate", token: "YWJj=="), challenge("NTLM")])
@@ -52,7 +52,7 @@ import Testing
         #expect(read("A b=, C d=e") == [challenge("A", token: "b="), challenge("C", ("d", "e"))])
     }
 
-    @Test func `a scheme without parameters, before and after others`() {
+    @Test func `a challenge without parameters is read before and after others`() {
         #expect(
             read(#"Negotiate, Digest qop="auth,auth-int", nonce=x, NTLM"#)
                 == [
@@ -82,7 +82,7 @@ import Testing
         #expect(read(value + ", Basic realm=x").last == challenge("Basic", ("realm", "x")))
     }
 
-    @Test func `no more than the limit are read`() {
+    @Test func `no more challenges than the limit are read`() {
         let many = (0..<1000).map { "S\($0) a=b" }.joined(separator: ", ")
         #expect(read(many).count == Challenge.maximumCount)
         #expect(read(many, many).count == Challenge.maximumCount)
@@ -90,7 +90,7 @@ import Testing
 
     // MARK: The choice
 
-    @Test func `the strongest comes first, the others in the server's order`() {
+    @Test func `the strongest challenge comes first, the others in the server's order`() {
         let values = [
             "Bearer realm=z", "Basic realm=b1", "Digest realm=m, nonce=n", "Negotiate",
             "Digest realm=s, nonce=n, algorithm=SHA-256, Basic realm=b2",
@@ -127,14 +127,14 @@ import Testing
         ("qop=AUTH", .auth), ("qop=\"auth-int\"", .authInt), ("qop=\"x, auth-int\"", .authInt),
         ("qop=\"\"", .unnamed), ("a=b", .unnamed),
     ])
-    func `RFC 7616 3.3 the protection that is chosen`(
+    func `RFC 7616 3.3 the qop parameter decides the protection`(
         _ parameter: String, _ expected: DigestChallenge.Protection
     ) throws {
         let challenge = try #require(read("Digest nonce=n, \(parameter)").first)
         #expect(DigestChallenge(challenge)?.protection == expected)
     }
 
-    @Test func `RFC 7616 3.3 everything else that a challenge says`() throws {
+    @Test func `RFC 7616 3.3 the other parameters of a Digest challenge are read`() throws {
         let value =
             #"Digest realm="a \"b\"", nonce="n", opaque="o\\p", stale=TRUE, userhash=true, charset=UTF-8, "#
             + #"domain="/x http://b.example/y", algorithm=SHA-256-sess"#

@@ -60,7 +60,7 @@ import Testing
         #expect(answer["userhash"] == "true")
     }
 
-    @Test func `RFC 2617 3.5 the example, and RFC 2069 without qop`() throws {
+    @Test func `RFC 2617 3.5 the examples of RFC 2617 and RFC 2069 get their answers`() throws {
         let common = #"Digest realm="testrealm@host.com", nonce="dcd98b7102dd2f0e8b11d0f600bfb0c093""#
         var named = try session(
             common + #", qop="auth,auth-int""#, password: "Circle Of Life", clientNonce: "0a4f113b")
@@ -181,7 +181,7 @@ import Testing
         #expect(next.fieldValue.firstRange(of: Array("nonce=\"".utf8) + [0xE9, 0x80]) != nil)
     }
 
-    @Test func `RFC 7616 3.4 names in other letters`() throws {
+    @Test func `RFC 7616 3.4 a user name that is not ASCII is encoded`() throws {
         var modern = try session("Digest nonce=n, charset=UTF-8", user: "Ja\u{308}s O'Doe")
         #expect(
             try text(modern.authorize(method: "GET", target: "/"))

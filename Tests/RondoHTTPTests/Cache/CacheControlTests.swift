@@ -47,7 +47,7 @@ import Testing
         ),
         ("no-störe, public", control { $0.isPublic = true }),
     ])
-    func `RFC 9111 5.2 directives, their arguments and what is none`(text: String, control: CacheControl) {
+    func `RFC 9111 5.2 Cache-Control is read, valid or not`(text: String, control: CacheControl) {
         #expect(CacheControl(HeaderFields([("cache-control", text)]), isRequest: false) == control)
         // Several fields are one list.
         let split = HeaderFields([("Cache-Control", "immutable"), ("Cache-Control", text)])

@@ -81,7 +81,9 @@ import Testing
     ]
 
     @Test(arguments: freshness)
-    func `RFC 9111 4.2 how long a response is fresh`(_ lines: [String], _ age: Double, _ isFresh: Bool) {
+    func `RFC 9111 4.2 lifetime and age decide whether a response is fresh`(
+        _ lines: [String], _ age: Double, _ isFresh: Bool
+    ) {
         #expect((decision(lines, after: age) == .use) == isFresh)
     }
 
@@ -144,7 +146,7 @@ import Testing
     ]
 
     @Test(arguments: directives)
-    func `RFC 9111 5.2 directives decide`(
+    func `RFC 9111 5.2 cache directives decide whether an entry is used, asked about or loaded`(
         _ lines: [String], _ request: [String], _ age: Double, _ expected: CacheRules.Decision
     ) {
         #expect(decision(lines + [Self.tag], after: age, request: request) == expected)
@@ -300,7 +302,7 @@ import Testing
 
     // MARK: Validation
 
-    @Test func `RFC 9111 4.3.1 the conditions of a request`() {
+    @Test func `RFC 9111 4.3.1 an entry's tag and date become the conditions of a request`() {
         let both = entry([Self.tag, "Last-Modified: yesterday"]).conditions
         #expect(both.map(\.name) == ["If-None-Match", "If-Modified-Since"])
         #expect(both.map(\.value) == ["\"a\"", "yesterday"])

@@ -60,11 +60,13 @@ import Testing
         ("identity", []), ("", []), (", ,", []),
         ("gzip, identity , deflate", [.gzip, .deflate]), ("compress", nil), ("gzip, aes128gcm", nil),
     ])
-    func `RFC 9110 8.4 the codings that are named`(_ value: String, _ expected: [ContentCoding]?) {
+    func `RFC 9110 8.4 the codings of Content-Encoding are read, or refused if unknown`(
+        _ value: String, _ expected: [ContentCoding]?
+    ) {
         #expect(ContentCoding.codings(in: HeaderFields([("Content-Encoding", value)])) == expected)
     }
 
-    @Test func `RFC 9110 5.3 codings in several fields, and in none`() {
+    @Test func `RFC 9110 5.3 codings are read from several fields, and no field means none`() {
         let fields = HeaderFields([("content-encoding", "gzip"), ("Content-Encoding", "deflate")])
         #expect(ContentCoding.codings(in: fields) == [.gzip, .deflate])
         #expect(ContentCoding.codings(in: HeaderFields()) == [])

@@ -124,7 +124,7 @@ import Testing
         #expect(table.count == 150)
     }
 
-    @Test func `what came and went leaves nothing behind`() {
+    @Test func `removed and expired cookies leave nothing behind in their table`() {
         var table = CookieTable()
         for index in 0..<1_000 {
             let new = cookie("c\(index)", expires: now.addingTimeInterval(1), after: Double(index))

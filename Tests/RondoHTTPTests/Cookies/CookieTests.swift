@@ -38,7 +38,8 @@ import Testing
     ]
 
     @Test(arguments: pairs)
-    func `RFC 6265 5.2 name and value`(_ text: String, _ name: String?, _ value: String?) {
+    func `RFC 6265 5.2 name and value of a cookie are read`(_ text: String, _ name: String?, _ value: String?)
+    {
         let cookie = SetCookie(text)
         #expect(cookie?.name == name && cookie?.value == value)
     }
@@ -99,7 +100,7 @@ import Testing
     }
 
     @Test(arguments: [("69", 2069), ("70", 1970), ("99", 1999), ("00", 2000), ("1601", 1601)])
-    func `RFC 6265 5.1.1 years of two digits`(_ text: String, _ year: Int) throws {
+    func `RFC 6265 5.1.1 a two-digit year is from 1970 to 2069`(_ text: String, _ year: Int) throws {
         let date = try #require(SetCookie("a=b; expires=1 Jan \(text) 00:00:00")?.expires)
         #expect(HTTPDate.format(date).contains(" Jan \(year) "))
     }
@@ -243,7 +244,7 @@ import Testing
     ]
 
     @Test(arguments: replacements)
-    func `UC-57 what replaces, what expires, and the order, RFC 6265 5.3 and 5.4`(
+    func `UC-57 cookies replace, expire and are sent in order, RFC 6265 5.3 and 5.4`(
         _ fields: [String], _ expected: String
     ) throws {
         #expect(try sent(fields, from: "http://h.example/x", to: "http://h.example/x/y") == expected)

@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func `the last one is remembered, with its own line`() throws {
+    @Test func `the last response head is remembered, with its own status line`() throws {
         var remembered = try remembering()
         for line in ["HTTP/1.1 404 Gone\r\n", "HTTP/1.0 200 OK\r\n", Self.line] {
             let text = line + Self.section
@@ -88,7 +88,7 @@ import Testing
     }
 
     /// A connection may have to refuse a head that another one has accepted.
-    @Test func `a connection with limits of its own refuses what is known`() throws {
+    @Test func `a connection refuses a remembered head that exceeds its own limits`() throws {
         var limits = HTTP1Limits()
         limits.maximumFieldCount = 2
         for _ in 0..<2 {

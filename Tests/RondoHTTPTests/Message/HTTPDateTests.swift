@@ -9,7 +9,7 @@ import Testing
         "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
         "Sun, 6 Nov 1994 08:49:37 GMT", "sun, 06 nov 1994 08:49:37 GMT", "Mon, 06 Nov 1994 08:49:37 UTC",
     ])
-    func `RFC 9110 5.6.7 the three forms`(_ text: String) {
+    func `RFC 9110 5.6.7 the three forms of a date are read`(_ text: String) {
         #expect(HTTPDate.parse(text, now: now) == Date(timeIntervalSince1970: 784_111_777))
     }
 

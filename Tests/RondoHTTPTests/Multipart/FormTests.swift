@@ -12,7 +12,7 @@ import Testing
         }.joined()
     }
 
-    @Test func `RFC 7578 4 fields and files`() {
+    @Test func `RFC 7578 4 a form with fields and files is written as multipart/form-data`() {
         var form = MultipartForm(boundary: "B")
         form.append(name: "a", value: "1\n\u{E9}")
         form.append(name: "f", fileName: "x.txt", contentType: "text/plain", .bytes(Data("data".utf8)))
@@ -93,7 +93,7 @@ import Testing
     }
 
     /// Python's parsers read what is written here.
-    @Test func `Python reads the forms`() throws {
+    @Test func `Python reads multipart and URL-encoded forms`() throws {
         var form = MultipartForm()
         form.append(name: "n\u{E9}", value: "v\r\n--x")
         form.append(name: "f", fileName: "a b.txt", contentType: nil, .bytes(Data([0, 1, 255, 13, 10])))

@@ -112,7 +112,7 @@ import Testing
         #expect(throws: MultipartReader.Failure.self) { try read("--b\r\n" + many + "\r\n") }
     }
 
-    @Test func `whatever comes, what is kept stays small`() throws {
+    @Test func `a multipart reader keeps few bytes, whatever comes`() throws {
         // A delimiter that never ends, and line ends without number.
         for (start, piece) in [("\r\n--b", "  "), ("", "\r\n"), ("", "\r\n--"), ("", "x--b\t")] {
             var reader = MultipartReader(boundary: "b")
@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    @Test func `every cut of random parts gives what was put in`() throws {
+    @Test func `a multipart reader gives random content unchanged, wherever it is cut`() throws {
         var random = SystemRandomNumberGenerator()
         let delimiter = #/\n--b(--|[ ]*\r?\n)/#.matchingSemantics(.unicodeScalar)
         let alphabet = Array("\r\n-b x".utf8)

@@ -129,7 +129,7 @@ import Testing
     }
 
     @Test(arguments: ["http://a b/", "http://a\\b/", "http://a\"b/", "http://a<b/"])
-    func `a host that is none is not followed elsewhere`(_ location: String) throws {
+    func `a redirect to an invalid host is not followed to another host`(_ location: String) throws {
         switch try follow(location) {
         case .missingLocation: break
         case .to(let url, _, _, let sameOrigin): #expect(url.host != "a" && url.host != "b" && !sameOrigin)

@@ -20,7 +20,9 @@ import Testing
         ("x=\"a;b;max-age=20\"; max-age=10", true), ("x; max-age=10", true), ("=; max-age=10", true),
         ("max-age=10, includeSubDomains", false), ("max-age=10; includeSubDomains=1", false),
     ])
-    func `RFC 6797 6.1 what the field says`(_ value: String, _ isKept: Bool) {
+    func `RFC 6797 6.1 only a valid Strict-Transport-Security field makes a host known`(
+        _ value: String, _ isKept: Bool
+    ) {
         #expect(store(("a.example", value)).covers("A.example.", now: now) == isKept)
     }
 
@@ -151,7 +153,7 @@ import Testing
         #expect(store.covers("a.example", now: now.addingTimeInterval(102_999)))
     }
 
-    @Test func `a host or a field that is longer than any is passed over`() {
+    @Test func `a host or an HSTS field that is too long is ignored`() {
         var store = store(("a.example", "max-age=10; includeSubDomains"))
         let longest = String(repeating: "a.", count: 122) + "a.example"
         #expect(longest.utf8.count == 253 && store.covers(longest + ".", now: now))

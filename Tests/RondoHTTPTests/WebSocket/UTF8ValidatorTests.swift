@@ -3,7 +3,7 @@ import Testing
 
 @Suite struct UTF8ValidatorTests {
     /// Every character of two bytes, and for each length the borders of what its bytes may be, followed by something.
-    @Test func `WS-12 says the same as the standard library of every beginning`() {
+    @Test func `WS-12 the UTF-8 validator agrees with the standard library on every beginning`() {
         let borders: [UInt8] = [0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC2, 0xE0, 0xFF]
         var samples: [[UInt8]] = []
         for first in UInt8.min ... .max {

@@ -53,7 +53,7 @@ import Testing
         #expect(fields.isEmpty)
     }
 
-    @Test func `WS-2 a protocol is offered once`() {
+    @Test func `WS-2 a handshake that offers a protocol twice is refused`() {
         var handshake = WebSocketHandshake(protocols: ["a", "b", "a"])
         var fields = HeaderFields()
         #expect(throws: WebSocketHandshakeError.invalidProtocol("a")) { try handshake.addFields(to: &fields) }
@@ -61,7 +61,7 @@ import Testing
 
     // MARK: The response
 
-    @Test func `WS-4 the accept of RFC 6455 1.3`() {
+    @Test func `WS-4 the key of RFC 6455 1.3 has the accept value given there`() {
         #expect(WebSocketHandshake.accept(for: "dGhlIHNhbXBsZSBub25jZQ==") == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
     }
 

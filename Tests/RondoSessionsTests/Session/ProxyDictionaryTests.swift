@@ -113,7 +113,7 @@ import class Rondo.URLSessionConfiguration
         #expect((connection.route == nil) == isDirect)
     }
 
-    @Test func `US-15 simple host names may be excluded`() throws {
+    @Test func `US-15 hosts with simple names may be reached without a proxy`() throws {
         var dictionary: [AnyHashable: Any] = ["HTTPEnable": 1, "HTTPProxy": "p", "HTTPPort": 1]
         #expect(try Self.way(dictionary, "http://intra/") == "httpConnect p:1")
         dictionary["ExcludeSimpleHostnames"] = 1

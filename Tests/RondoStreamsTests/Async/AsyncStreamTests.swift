@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test(arguments: [0, 1, 300, 200_000])
-    func `chunks of every kind are the whole content`(count: Int) async throws {
+    func `the chunks of every kind of stream are the whole content`(count: Int) async throws {
         let content = pattern(count)
         try await withLoop { loop in
             for kind in [StreamKind.memory, .file, .bound, .socket, .secured, .unix, .adopted] {

@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct SocketChannelTests {
     @Test(arguments: [false, true])
-    func `bytes there and back through passes of a loop`(isSecured: Bool) throws {
+    func `a channel sends and receives a megabyte in passes of a loop`(isSecured: Bool) throws {
         let content = pattern(1_000_000)
         let (server, port) = try PythonServer.start(isSecured ? .echo : .plainEcho)
         defer { server.terminate() }
@@ -29,7 +29,7 @@ import Testing
         #expect(findings == ["0", "resolving connecting connected\(secured) open", "true", "false"])
     }
 
-    @Test func `UC-72 its modes are not empty while a name is looked up`() throws {
+    @Test func `UC-72 a channel's modes are not empty while a name is looked up`() throws {
         let findings = try onStreamThread { loop in
             let talk = Conversation(80, host: "nonexistent.invalid")
             talk.channel.schedule(in: loop, forMode: .default)
@@ -104,7 +104,7 @@ import Testing
     }
 
     @Test(arguments: ["connecting", "connected", "open", "readable", "writable"])
-    func `nothing follows a close in any event`(word: String) throws {
+    func `a channel that is closed in an event has no further events`(word: String) throws {
         let server = try ContentServer([1, 2, 3])
         let findings = try onStreamThread { [port = server.port] loop in
             let talk = Conversation(port)

@@ -103,7 +103,7 @@ import Testing
         #expect(findings == ["open", "false", "first", "open", "end"])
     }
 
-    @Test func `FH-15 a lost connection is an error`() throws {
+    @Test func `FH-15 a lost connection is an error of the handle's stream`() throws {
         let findings = try onStreamThread { loop in
             let (handle, peer) = try HandleKind.tcpSocket.make()
             let (stream, notes) = openStream(handle, in: loop)

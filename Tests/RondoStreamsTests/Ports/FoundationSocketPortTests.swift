@@ -55,9 +55,7 @@ import Testing
         local.invalidate()
     }
 
-    @Test func `PM-12 PM-6 Foundation's answers Rondo's, through the send port and through a component`()
-        throws
-    {
+    @Test func `PM-12 PM-6 Foundation's port answers Rondo's by the send port and by a component`() throws {
         let peer = try #require(FoundationPortPeer(answers: true))
         defer { peer.stop() }
         let remote = try #require(SocketPort(remoteWithTCPPort: peer.tcpPort, host: nil))

@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func `SOCKS 5 with user name and password`() throws {
+    @Test func `SOCKS 5 sends user name and password if the proxy wants them`() throws {
         let proxy = with(socks5, "me", "secret")
         let accepted = talk(proxy, [[5, 2], [1, 0], granted])
         #expect(accepted.isDone)
@@ -162,7 +162,7 @@ import Testing
         }
     }
 
-    @Test func `hosts and ports that cannot be asked for`() {
+    @Test func `a proxy is not asked for an invalid host or port`() {
         let long = String(repeating: "x", count: 256)
         for proxy in [socks4, socks5, http] {
             for (host, port) in [("", 80), (long, 80), ("a\0b", 80), ("a", -1), ("a", 65_536)] {
@@ -177,7 +177,7 @@ import Testing
 
     // MARK: - SOCKS 4
 
-    @Test func `SOCKS 4 for an address and 4a for a name`() {
+    @Test func `SOCKS 4 is spoken for an address and 4a for a name`() {
         let reply: [UInt8] = [0, 90, 0, 0, 0, 0, 0, 0]
         let four = talk(socks4, "192.0.2.7", 80, [reply, [1]])
         #expect(four.sent == [[4, 1, 0, 80, 192, 0, 2, 7, 0]])
@@ -217,7 +217,7 @@ import Testing
         }
     }
 
-    @Test func `CONNECT with a user name, and to an IPv6 address`() {
+    @Test func `CONNECT has the credentials of its proxy, and an IPv6 address in brackets`() {
         let ok = Array("HTTP/1.1 200 OK\r\n\r\n".utf8)
         let named = talk(with(http, "Aladdin", "open sesame"), "::1", 80, [ok])
         #expect(

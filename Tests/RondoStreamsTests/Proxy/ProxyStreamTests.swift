@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test(arguments: Kind.allCases, [false, true])
-    func `ST-45 bytes there and back through a real proxy`(kind: Kind, isSecured: Bool) throws {
+    func `ST-45 bytes go there and back through real proxies`(kind: Kind, isSecured: Bool) throws {
         let (server, proxy) = try kind.start()
         defer { server.terminate() }
         let content = pattern(300_000)
@@ -143,7 +143,7 @@ import Testing
     }
 
     @Test(arguments: Kind.truthful)
-    func `ST-45 ST-38 a host that refuses behind a proxy`(kind: Kind) throws {
+    func `ST-45 ST-38 the error for a host that refuses behind a proxy names both`(kind: Kind) throws {
         let (server, proxy) = try kind.start()
         defer { server.terminate() }
         let refused = try RefusedPort()
@@ -153,7 +153,7 @@ import Testing
     }
 
     @Test(arguments: [Kind.microsocksWithPassword, .tinyproxyWithPassword])
-    func `ST-45 a password that is wrong, and one that is missing`(kind: Kind) throws {
+    func `ST-45 a wrong or missing password for a proxy fails the streams`(kind: Kind) throws {
         let (server, proxy) = try kind.start()
         defer { server.terminate() }
         let listener = try TestListener()
@@ -196,7 +196,7 @@ import Testing
         #expect(asked.withLock { $0 } == [4, 1, UInt8(port >> 8), UInt8(port & 255), 0, 0, 0, 1, 0] + name)
     }
 
-    @Test func `a proxy that is not there`() throws {
+    @Test func `a proxy that refuses the connection fails the streams`() throws {
         let refused = try RefusedPort()
         let proxy = StreamProxy(.socks5, host: "127.0.0.1", port: Int(refused.port))
         let (error, _) = try failure(proxy, host: "example.com", port: 80)

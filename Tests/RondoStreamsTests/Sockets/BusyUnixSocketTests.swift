@@ -68,7 +68,7 @@ import Testing
         #expect(findings == [#"[] true ["open", "space"] 1 7"#])
     }
 
-    @Test func `the time to connect counts there, too`() throws {
+    @Test func `the time to connect limits the wait for room in a Unix socket's queue`() throws {
         let findings = try onStreamThread { loop in
             let server = try FullServer()
             let (input, output) = streamsToUnixSocket(server.path)

@@ -107,7 +107,7 @@ import Testing
         #expect(connector.cancel() == [])
     }
 
-    @Test func `an unknown or ended attempt means nothing`() {
+    @Test func `a connector ignores reports of unknown and ended attempts`() {
         var connector = Connector()
         let (x, a) = (Self.six(1), Self.four(1))
         _ = connector.start([x, a], now: 0)
@@ -118,7 +118,7 @@ import Testing
         #expect(connector.attemptSucceeded(1) == [.connected(1)])
     }
 
-    @Test func `cancelling gives up what is under way`() {
+    @Test func `a cancelled connector cancels its running attempts`() {
         var connector = Connector()
         _ = connector.start([Self.six(1), Self.four(1), Self.four(2)], now: 0)
         _ = connector.timeReached(Self.delay)
@@ -132,7 +132,7 @@ import Testing
         #expect(Self.order(many) == Array(many.prefix(Connector.addressLimit)))
     }
 
-    @Test func `the end of time does not overflow`() {
+    @Test func `a connector's delay does not overflow at the end of time`() {
         var connector = Connector()
         let actions = connector.start([Self.six(1), Self.four(1)], now: .max - 1)
         #expect(actions == [.start(0, Self.six(1)), .waitUntil(.max)])

@@ -5,7 +5,7 @@ import Testing
 
 /// Counted in a process of their own, because other tests open and close descriptors meanwhile.
 @Suite(.timeLimit(.minutes(5)), .leavesNothing) struct DescriptorTests {
-    @Test func `no descriptor is left behind`() async {
+    @Test func `TLS, streams and look-ups leave no descriptor behind`() async {
         await #expect(processExitsWith: .success) {
             // What is opened once a process: certificates, OpenSSL's files, the resolver.
             try Self.use()

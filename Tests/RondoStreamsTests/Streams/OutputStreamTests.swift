@@ -97,14 +97,14 @@ import Testing
         bytes.withUnsafeBytes { #expect(stream.write(gathering: [$0, $0]) == -1) }
     }
 
-    @Test func `ST-46 all pieces are taken in one go`() {
+    @Test func `ST-46 a gathering write takes all pieces in one call`() {
         let stream = OutputStream.toMemory()
         stream.open()
         let bytes: [UInt8] = [1, 2, 3]
         bytes.withUnsafeBytes { #expect(stream.write(gathering: [$0, $0, $0]) == 9) }
     }
 
-    @Test func `ST-46 large pieces are taken whole`() {
+    @Test func `ST-46 a large write to memory is taken whole`() {
         let content = pattern(1_000_000)
         let stream = OutputStream.toMemory()
         stream.open()

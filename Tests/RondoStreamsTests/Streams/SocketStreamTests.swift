@@ -282,7 +282,7 @@ import Testing
         }
     }
 
-    @Test func `ST-41 a peer that does not speak TLS`() throws {
+    @Test func `ST-41 a peer that does not speak TLS fails both streams`() throws {
         let (server, port) = try PythonServer.start(.http)
         defer { server.terminate() }
         let findings = try failing(port) {
@@ -364,7 +364,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `ST-24 ST-20 two threads, one reading and one writing`(isSecured: Bool) throws {
+    func `ST-24 ST-20 one thread reads a socket while another writes to it`(isSecured: Bool) throws {
         let content = pattern(3_000_000)
         let (server, port) = try PythonServer.start(isSecured ? .echo : .plainEcho)
         defer { server.terminate() }
@@ -447,7 +447,7 @@ import Testing
         #expect(findings == ["true", "2"])
     }
 
-    @Test func `ST-20 the two streams on different threads`() throws {
+    @Test func `ST-20 the two streams of a socket work on different threads`() throws {
         let content = pattern(500_000)
         let (server, port) = try PythonServer.start(.plainEcho)
         defer { server.terminate() }

@@ -95,7 +95,7 @@ import Testing
         findings.filter { $0.hasSuffix(" " + word) }.map { String($0.prefix(1)) }
     }
 
-    @Test func `ST-14 each is told of space in the order in which they have written, when all have`() throws {
+    @Test func `ST-14 streams that have all written are told of space in the order of their writes`() throws {
         let findings = try onStreamThread { loop in try Self.run(loop, events: 6) }
         #expect(findings.prefix(3).allSatisfy { $0.hasSuffix(" bytes") })
         #expect(Set(names(findings, "bytes")) == ["a", "b", "c"])
@@ -149,7 +149,7 @@ import Testing
         #expect(names(findings, "space") == Array(told.dropFirst()))
     }
 
-    @Test func `ST-14 more than one look takes are told of space as well`() throws {
+    @Test func `ST-14 more streams than one check for space takes are all told of space`() throws {
         let count = SpaceCheck.maximumPairs + 2
         let numbers = (0..<count).map(String.init)
         let findings = try onStreamThread { loop in
@@ -173,9 +173,7 @@ import Testing
         }
     }
 
-    @Test func `ST-17 a stream that moves before its space is known is told in its new mode`()
-        throws
-    {
+    @Test func `ST-17 a stream that moves before its space is known is told in its new mode`() throws {
         let told = Told()
         let elsewhere = RunLoopThread(name: "elsewhere")
         let other = elsewhere.start()

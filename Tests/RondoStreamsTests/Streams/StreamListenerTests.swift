@@ -319,7 +319,7 @@ import Testing
     }
 
     /// In a process of its own, whose limit of descriptors it lowers.
-    @Test func `it pauses while descriptors have run out and goes on then`() async {
+    @Test func `a listener pauses while descriptors have run out and goes on then`() async {
         await #expect(processExitsWith: .success) {
             let findings = try onStreamThread { loop in
                 let listener = try StreamListener(port: 0, host: "127.0.0.1")
@@ -601,7 +601,7 @@ import Testing
         unlink(path)
     }
 
-    @Test func `a name in the abstract space`() throws {
+    @Test func `a listener can have a name in the abstract space`() throws {
         let name = "\0rondo-\(UUID().uuidString)"
         let findings = try onStreamThread { loop in
             let server = EchoServer(try StreamListener(unixPath: name), loop)

@@ -254,7 +254,7 @@ import Testing
         #expect(lent == ([10, 11, 12] as [UInt8]).map { "\([UInt8](repeating: $0, count: 100))" })
     }
 
-    @Test func `ST-32 the offset of an output file, and its refusal while appending`() throws {
+    @Test func `ST-32 the offset of an output file can be set, but not while appending`() throws {
         let path = temporaryPath()
         defer { unlink(path) }
         let stream = OutputStream(toFileAtPath: path, append: false)!

@@ -12,7 +12,7 @@ import Testing
         return try #require(found)
     }
 
-    @Test func `ST-43 an empty dictionary is a careful client`() throws {
+    @Test func `ST-43 an empty TLS dictionary means the default settings`() throws {
         #expect(try settings([:]) == TLSSettings())
         #expect(try settings(["unknown": 1]) == TLSSettings())
     }
@@ -84,7 +84,7 @@ import Testing
         #expect(TLSSettings.dictionary(["kCFStreamSSLLevel": value.rawValue], basedOn: nil) == nil)
     }
 
-    @Test func `values of another type are refused`() {
+    @Test func `TLS dictionary values of another type are refused`() {
         let values: [String: Any] = [
             "kCFStreamSSLLevel": 1, "kCFStreamSSLAllowsAnyRoot": "yes", "kCFStreamSSLPeerName": 7,
             "kCFStreamSSLCertificates": ["x"], "kCFStreamSSLIsServer": "no",

@@ -82,7 +82,7 @@ import Testing
         #expect(error.description.contains("weak.invalid"))
     }
 
-    @Test func `a client is told no name`() throws {
+    @Test func `a client's connection has no requested server name`() throws {
         let client = try PythonServer.client(.echo)
         try client.handshake()
         #expect(client.engine.information.requestedName == nil)

@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test(arguments: [("-tls1_2", "TLSv1.2"), ("-tls1_3", "TLSv1.3")])
-    func `bytes there and back with s_client`(option: String, version: String) throws {
+    func `a server exchanges bytes with OpenSSL's s_client`(option: String, version: String) throws {
         let (server, client) = try serve(Self.settings(), [option])
         #expect(server.engine.version == version)
         #expect(server.engine.peerCertificates.isEmpty)

@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(arguments: ["-tls1_2", "-tls1_3"])
-    func `other settings, another port or a question begin anew`(version: String) throws {
+    func `other settings, another port or a question prevent TLS resumption`(version: String) throws {
         let other = TLSSettings.test { $0.alpn = ["http/1.1"] }
         let off = TLSSettings.test { $0.resumesSessions = false }
         #expect(try resumptions([version], [.test, other, off, off]) == [false, false, false, false])

@@ -74,7 +74,7 @@ import Testing
 
     // MARK: - On a run loop
 
-    @Test func `a later answer from another thread, and the loop goes on meanwhile`() throws {
+    @Test func `a trust handler may be answered later by another thread, and the loop goes on`() throws {
         let (server, port) = try OpenSSLServer.start(.expired)
         defer { server.terminate() }
         let findings = try onStreamThread { loop in
@@ -315,7 +315,7 @@ import Testing
         }
     }
 
-    @Test func `an identity that is chosen later, on a run loop`() throws {
+    @Test func `an identity may be chosen later, on a run loop`() throws {
         let (server, port) = try OpenSSLServer.start(.good, Self.demanding)
         defer { server.terminate() }
         let identity = try identity

@@ -250,7 +250,7 @@ import Testing
         #expect(recorder.text == "not gzip at all")
     }
 
-    @Test func `UC-79 a rate is kept on the average`() throws {
+    @Test func `UC-79 a load keeps to its rate on the average`() throws {
         var pace = ReceivePace(bytesPerSecond: 1000)
         let start = LoopInstant(nanoseconds: 0)
         #expect(pace.received(1, at: start) == nil)

@@ -72,7 +72,7 @@ extension StreamContractTests {
     }
 
     @Test(arguments: StreamKind.pairs)
-    func `ST-24 the same by polling, without any schedule`(kind: StreamKind) throws {
+    func `ST-24 every pair echoes its content by polling, without any schedule`(kind: StreamKind) throws {
         // No thread would read what a bound pair does not hold.
         let content = pattern(kind == .bound ? 900 : 60_000)
         let findings = try onStreamThread { loop in

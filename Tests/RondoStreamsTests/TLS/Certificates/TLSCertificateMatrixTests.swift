@@ -74,7 +74,7 @@ import Testing
     ]
 
     @Test(arguments: rows)
-    func `ST-44 which check failed and for which certificate`(row: Row) throws {
+    func `ST-44 an error says which check failed and for which certificate`(row: Row) throws {
         let (problem, sentence) = try problem(row.kind, row.settings)
         #expect(problem.kind == row.problem)
         #expect(problem.certificate?.subject == row.subject)
@@ -150,7 +150,7 @@ import Testing
         #expect(try problem(.withBetween, both).0.kind == .revocationUnknown)
     }
 
-    @Test func `a list that is too old tells nothing`() throws {
+    @Test func `a revocation list that is too old leaves the revocation unknown`() throws {
         let old = TestCertificates.shared.oldRevocationListPath
         let (problem, sentence) = try problem(.good, .test { $0.revocationLists = [.file(old)] })
         #expect(problem.kind == .revocationUnknown)

@@ -16,7 +16,7 @@ import Testing
         return error.code
     }
 
-    @Test func `a chain and a key from files and texts`() throws {
+    @Test func `an identity is made of a chain and a key from files and texts`() throws {
         let path = certificates.path(.good)
         let identity = try TLSIdentity(chainFile: path, privateKeyFile: certificates.keyPath)
         #expect(identity.certificates.map(\.subject) == ["CN=localhost"])

@@ -77,7 +77,7 @@ import Testing
     }()
 
     @Test(arguments: rows)
-    func `ST-43 what is accepted and what is refused`(row: Row) throws {
+    func `ST-43 the settings decide which server certificates are accepted`(row: Row) throws {
         guard let expected = row.problem else {
             let client = try BlockingTLSClient.connected(to: row.kind, row.settings, host: row.host)
             #expect(client.engine.peerName == row.settings.serverName ?? row.host)
@@ -91,7 +91,7 @@ import Testing
         #expect(error.host == row.host)
     }
 
-    @Test func `ST-43 what a good certificate says`() throws {
+    @Test func `ST-43 the properties of an accepted certificate can be read`() throws {
         let client = try BlockingTLSClient.connected(to: .good)
         #expect(client.engine.certificateProblem == nil)
         let certificate = try #require(client.engine.peerCertificates.first)

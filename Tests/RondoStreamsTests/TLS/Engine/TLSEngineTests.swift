@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 16_383, 16_384, 16_385, 100_000])
-    func `bytes there and back in buffers of every kind`(count: Int) throws {
+    func `bytes go there and back over TLS in buffers of every size`(count: Int) throws {
         let bytes = pattern(count)
         for capacity in [1_000, 16_384, 65_536] {
             let (client, _) = try connect(.echo)
@@ -39,7 +39,7 @@ import Testing
         #expect(rest == [])
     }
 
-    @Test func `the rest of a record is pending and half a record is not`() throws {
+    @Test func `the unread rest of a TLS record is pending plaintext`() throws {
         let (client, server) = try connect(.told)
         #expect(!client.engine.hasPendingPlaintext)
         server.tell("speak")

@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test(arguments: [("-tls1_2", "TLSv1.2"), ("-tls1_3", "TLSv1.3")])
-    func `a server with one version only`(option: String, version: String) throws {
+    func `a client speaks the only TLS version of its server`(option: String, version: String) throws {
         #expect(try connect([option]).version == version)
     }
 
@@ -44,7 +44,7 @@ import Testing
         guard case .protocolVersion = error.reason else { throw error }
     }
 
-    @Test func `no cipher in common is the peer's alert`() throws {
+    @Test func `a server without a common cipher fails the handshake by its alert`() throws {
         let error = try #require(throws: TLSError.self) {
             try connect(["-tls1_2", "-cipher", "ECDHE-RSA-AES128-GCM-SHA256"])
         }
@@ -109,12 +109,12 @@ import Testing
         #expect(!client.engine.checkQuiet())
     }
 
-    @Test func `an alert in the first answer`() throws {
+    @Test func `an alert in a server's first answer fails the handshake`() throws {
         let client = try PythonServer.client(.alert)
         #expect(try reason { try client.handshake() } == .alert(.handshakeFailure))
     }
 
-    @Test func `a server that closes at once`() throws {
+    @Test func `a server that closes at once fails the handshake`() throws {
         let client = try PythonServer.client(.close)
         #expect(try reason { try client.handshake() } == .closedDuringHandshake(nil))
     }

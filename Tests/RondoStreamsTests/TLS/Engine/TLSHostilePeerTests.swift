@@ -84,14 +84,14 @@ import Testing
         }
     }
 
-    @Test func `a reset in the middle of the handshake`() throws {
+    @Test func `a reset in the middle of the handshake fails it with its errno`() throws {
         let (client, server) = try client("resetInHandshake")
         defer { server.terminate() }
         let error = try #require(throws: TLSError.self) { try client.handshake() }
         #expect(error.reason == .closedDuringHandshake(ECONNRESET))
     }
 
-    @Test func `a reset in the middle of the connection`() throws {
+    @Test func `a reset in the middle of the connection fails the read with its errno`() throws {
         let (client, server) = try client("reset")
         defer { server.terminate() }
         try client.handshake()
@@ -146,7 +146,7 @@ import Testing
 
     /// A client that says nothing, half of a hello, or nonsense to our server.
     @Test(arguments: ["", "16030100", "GET / HTTP/1.1\r\n\r\n"])
-    func `a server's peer that is no client of TLS`(words: String) throws {
+    func `a peer that is no client of TLS fails a server's handshake`(words: String) throws {
         var ends: [Int32] = [-1, -1]
         try #require(socketpair(AF_UNIX, closeOnExec, 0, &ends) == 0)
         let server = try BlockingTLSClient(accepted: ends[0], settings: TLSServerTests.settings())
