@@ -35,7 +35,7 @@ enum OutputFile {
         try bytes.withUnsafeBytes { try write($0, to: path) }
     }
 
-    /// Copies none of the bytes, of which a recording may have hundreds of millions.
+    /// Writes the bytes without a copy: a recording may have hundreds of millions.
     private static func write(_ bytes: UnsafeRawBufferPointer, to path: String) throws {
         if path == "-" {
             let code = writeAll(STDOUT_FILENO, bytes)

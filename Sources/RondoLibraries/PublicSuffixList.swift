@@ -6,12 +6,10 @@ internal import CRondoLibraries
 /// `@unchecked Sendable`: the lists are read only, made once and never freed, and look-ups change nothing;
 /// the functions are those of a library that is never unloaded.
 package struct PublicSuffixList: @unchecked Sendable {
-    /// The newer of the machine's and the one that libpsl was built with; nil without libpsl, or if it has
-    /// neither.
+    /// The newer of the machine's list and libpsl's built-in list; nil without libpsl, or if it has neither.
     package static let latest = PublicSuffixList { builtin, latest in latest(nil) ?? builtin() }
 
-    /// The one that libpsl was built with, which costs nothing to have, or else the machine's; nil if there
-    /// is neither.
+    /// libpsl's built-in list, which costs nothing to have, or else the machine's; nil if there is neither.
     package static let builtin = PublicSuffixList { builtin, latest in builtin() ?? latest(nil) }
 
     private let list: OpaquePointer

@@ -62,7 +62,7 @@ package final class Recorder: RunLoop.Instrument {
             return false
         }
 
-        /// What a file begins with that continues another one. It has new tables if those of the other one
+        /// The beginning of a file that continues another one. It has new tables if the other file's tables
         /// would leave little room.
         mutating func beginning(at now: Int64) -> Beginning {
             let kept = index.tables.isFull(0.5) ? renew() : nil

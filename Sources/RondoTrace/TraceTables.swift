@@ -203,7 +203,7 @@ struct TraceIndex {
     /// Whether entries have no room, and would have some in new tables.
     var isExhausted: Bool { tables.isFull(1) && !beganHalfFull }
 
-    /// What carries entries over to new tables: it has carried the loops of living threads.
+    /// A transfer of entries to new tables. It has already carried the loops of living threads.
     func renewal() -> TableTransfer {
         var transfer = TableTransfer(from: tables, to: TraceTables())
         for place in loops.values.sorted() { _ = transfer.loop(place) }

@@ -225,8 +225,8 @@ final class ServedConnection: NSObject, StreamDelegate, @unchecked Sendable {
                 return true
             }
             beginReading()
-            // Requests that have come already are answered after those of other connections: the output
-            // reports again that it has space.
+            // Requests that have already come wait until other connections were served: the output reports
+            // again that it has space.
             return false
         case .broken:
             end()

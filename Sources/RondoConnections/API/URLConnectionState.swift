@@ -22,7 +22,7 @@ struct URLConnectionState: ~Copyable {
 
     // Set by `URLConnection`: each is the value of one of its members, and none decides anything here.
 
-    /// Nil while it is the one that the connection was made for.
+    /// Nil while the original request is current.
     var currentRequest: URLRequest?
     var settings = URLConnection.Settings.standard
     var label: String?

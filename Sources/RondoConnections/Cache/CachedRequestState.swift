@@ -144,8 +144,7 @@ struct CachedRequestState {
         phase = .nothing
     }
 
-    /// The removal of the older response that the one that has come outdates; nil if there is nothing to
-    /// remove.
+    /// The removal of the older response that the received one outdates; nil if there is nothing to remove.
     var removal: (store: any ResponseStore, request: LoadRequest)? {
         guard older == .outdated, let use else { return nil }
         return (use.store, use.request)

@@ -6,9 +6,9 @@ internal import struct Synchronization.Atomic
 /// The cookies that loads have received and that outlive the process, in a database that their user alone may
 /// read.
 ///
-/// Other processes of the same program may use it too: each writes the rows of its own cookies, and reads
-/// those of the other processes when it starts. A row stays as it is if it has been changed later than the
-/// writing process knows, and stays away if another process has removed it since this one has read it.
+/// Other processes of the same program may use it too: each writes the rows of its own cookies, and reads the
+/// rows of the other processes when it starts. A process does not replace a row that has been changed later
+/// than it knows, and does not write a row anew that another process has removed since it was read.
 final class CookieFile {
     static let version: Int32 = 1
     static let schema = """

@@ -195,7 +195,7 @@ final class CookieStore: Sendable {
     /// store's thread examines its storage. Requests that begin later send none of them; the program sees
     /// them in its storage until the thread has removed them there.
     ///
-    /// What is called after the removal by `flush` finds none of them in the storage.
+    /// A closure that a later `flush` calls finds none of them in the storage.
     func removeAll() {
         let mustWork = change { state in
             state.enqueue(.removal)

@@ -39,7 +39,7 @@ final class Authenticator {
 
     private var server = Authentication()
     private var ofProxy = Authentication()
-    /// The proxy to which `ofProxy` belongs: the last one that was used.
+    /// The proxy to which `ofProxy` belongs: the proxy that was used last.
     private var proxyOfCredentials: StreamProxy?
     /// Whether the proxy has refused the user of its URL.
     private var hasProxyURLFailed = false

@@ -1,8 +1,8 @@
 internal import RondoCore
 
 extension DelegateCall {
-    /// The names of the call in traces: that of a connection's delegate method, and that of a session's
-    /// task's.
+    /// The call's names in traces: the method of a connection's delegate, and the method of a task's
+    /// delegate.
     package var names: (connection: String, session: String) {
         switch self {
         case .willSend: ("willSend", "willPerformHTTPRedirection")

@@ -40,7 +40,8 @@ final class DelegateObject: @unchecked Sendable {
         guard data != nil || other?.base != nil else { return nil }
         return ownDefaults ?? kind?.defaults
     }
-    /// In place of those of its class. Set before the load starts, by a delegate of Rondo's own.
+    /// Used instead of the defaults of the delegate's class. Set before the load starts, by a delegate of
+    /// Rondo's own.
     var ownDefaults: DelegateDefaults?
     var download: (any URLConnectionDownloadDelegate)? { other?.download }
 

@@ -128,8 +128,8 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
         next.start()
     }
 
-    /// The default of `method` was called for `object`, which is the download's delegate or one that it
-    /// forwards to.
+    /// Notes that the default of `method` was called for `object`: the download's delegate, or an object that
+    /// the delegate forwards to.
     func noteDefault(of method: DelegateDefaults.Method, by object: AnyObject) {
         if delegate === object { defaults.insert(method) }
     }
@@ -153,7 +153,7 @@ final class DownloadSaver: NSObject, URLConnectionDataDelegate, @unchecked Senda
 
     /// How a later download can go on; nil if it cannot.
     private func resumption(of work: Work) -> DownloadResumption? {
-        // The partial file of the earlier download is as that one has left it.
+        // The partial file is as the earlier download has left it.
         if work.file == nil { return continuable }
         guard var resumption = work.resumption else { return nil }
         guard work.continued == nil, let first = work.download?.request else { return resumption }

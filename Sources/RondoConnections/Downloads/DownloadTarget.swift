@@ -49,7 +49,8 @@ final class DownloadTarget {
             return
         }
         continued = nil
-        // An error page, which gets a file of its own, says nothing of the partial file: a later download may continue that.
+        // An error page gets a file of its own and says nothing of the partial file, which a later download
+        // may continue.
         if status >= 400 { _ = earlier?.file.keep(isAsked: false) }
         do throws(SystemError) {
             file = try DownloadFile()

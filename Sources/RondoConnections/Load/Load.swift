@@ -100,7 +100,7 @@ package final class Load: RegisteredClient, ChannelGate, @unchecked Sendable {
 
     // MARK: - The gate
 
-    /// Runs `body`, unless another call is inside: that one catches up before it leaves.
+    /// Runs `body`, unless another call is inside: the other call then catches up before it leaves.
     func enter(_ body: () -> Void) {
         gate.enter(body, catchUp: { catchUp() })
     }

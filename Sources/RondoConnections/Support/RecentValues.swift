@@ -16,7 +16,7 @@ struct RecentValues<Value>: RandomAccessCollection, MutableCollection {
         _modify { yield &values[index] }
     }
 
-    /// The indices of the values, that of the last one added first.
+    /// The indices of the values. The value that was added last comes first.
     var newestFirst: RecentIndices {
         RecentIndices(index: oldest, left: values.count, count: values.count)
     }
@@ -37,7 +37,7 @@ struct RecentValues<Value>: RandomAccessCollection, MutableCollection {
 /// The indices of `RecentValues`, the newest first. It refers to no value, so that these may be changed
 /// meanwhile.
 struct RecentIndices: Sequence, IteratorProtocol {
-    /// The last one that was given.
+    /// The index that `next()` returned last.
     fileprivate var index: Int
     fileprivate var left: Int
     fileprivate let count: Int

@@ -64,8 +64,8 @@ final class BorrowedSleep: FoundationBridge, @unchecked Sendable {
         use.begin()
         let hasRun = runFoundation(until: instant)
         wakingSet.remove(sleeps.removeLast().descriptor)
-        // If this sleep was nested in a callback of an outer sleep, that one's descriptor must be in the set
-        // again.
+        // If this sleep was nested in a callback of an outer sleep, the outer sleep's descriptor must be in
+        // the set again.
         if let outer = sleeps.last { _ = wakingSet.add(outer.descriptor) }
         let now = LoopClock.systemNow
         if hasRun, use.isSeen || now < instant { modeLoop.oweDrain() }

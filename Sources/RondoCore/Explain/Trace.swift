@@ -36,9 +36,9 @@ extension RunLoop {
 /// none.
 enum Trace {
     fileprivate struct Listeners: Sendable {
-        /// The program's.
+        /// The program's instrument.
         var instrument: (any RunLoop.Instrument)?
-        /// Those of `RONDO_TRACE` and of the lab.
+        /// The recorders of `RONDO_TRACE` and of the lab.
         var recorders: [any RunLoop.Instrument & AnyObject] = []
 
         var isEmpty: Bool { instrument == nil && recorders.isEmpty }

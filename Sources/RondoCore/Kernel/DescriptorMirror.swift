@@ -103,8 +103,8 @@ final class DescriptorMirror {
         guard mayHaveStrays, reportsStray, let made = try? Self.makeSet(within: descriptor) else { return }
         let isComplete = wanted.allSatisfy { other, counts in
             if alwaysReady.contains(other) { return true }
-            // Any other error is that of a descriptor which the program has closed too early; its source is
-            // told (rule SRC-27).
+            // Any other error means that the program has closed the descriptor too early; its source is told
+            // (rule SRC-27).
             return ![ENOMEM, ENOSPC].contains(set(other, counts, in: made)?.code)
         }
         guard isComplete else { return Self.giveUp(made, within: descriptor) }

@@ -36,7 +36,7 @@ package struct KeyedQueue<Key: Comparable, Element> {
     /// The number of places, empty ones included; for tests.
     package var placeCount: Int { places.count }
 
-    /// - Parameter key: Not that of an element in the queue.
+    /// - Parameter key: No element in the queue may have it.
     @inlinable package mutating func insert(_ element: Element, key: Key) {
         filled += 1
         guard let last = places.indices.last, key <= places[last].key else {

@@ -209,7 +209,8 @@ package struct CacheEntry: Sendable, Equatable {
         }
         // The stored age is the old response's; the new response may have its own.
         if !new.has("Age") { fields.remove("Age") }
-        // So is the stored date: a response without one was made when it came (RFC 9110 §6.6.1).
+        // The stored date is the old response's too: a new response without a date was made when it came (RFC
+        // 9110 §6.6.1).
         if !new.has("Date") { fields.set(name: "Date", value: HTTPDate.format(receivedAt)) }
         return fields
     }

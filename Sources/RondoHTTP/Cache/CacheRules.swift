@@ -173,7 +173,7 @@ package enum CacheRules {
         return differs("ETag") || differs("Last-Modified") || hasSameCoding && differs("Content-Length")
     }
 
-    /// Those status codes, among the ones that are stored at all, whose meaning a cache knows (§5.2.2.3).
+    /// The storable status codes whose meaning the cache knows (§5.2.2.3).
     private static let understood: Set<Int> = [200, 203, 204]
 
     /// The URLs whose entries a response to an unsafe request makes doubtful (§4.4): its own, and those in

@@ -48,7 +48,7 @@ package struct SetCookie: Sendable, Equatable {
 
     private typealias Bytes = Slice<UnsafeBufferPointer<UInt8>>
 
-    /// Of the text's own bytes: by the indices of a `String` it takes twice as long.
+    /// Parses the text's own bytes, because the indices of a `String` take twice as long.
     private init?(_ bytes: UnsafeBufferPointer<UInt8>) {
         let isControl = { (byte: UInt8) in (byte < Grammar.space && byte != Grammar.tab) || byte == 0x7F }
         if bytes.contains(where: isControl) { return nil }

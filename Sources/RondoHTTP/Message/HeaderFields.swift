@@ -161,7 +161,7 @@ package struct HeaderFields: Sendable {
         value.withUTF8 { set(name: name, value: $0) }
     }
 
-    /// The same with a value in bytes, which must not be those of these fields.
+    /// Does the same with a value in bytes. The bytes must not lie in these fields' own storage.
     package mutating func set(name: String, value: UnsafeBufferPointer<UInt8>) {
         guard mayHave(name), let first = entries.firstIndex(where: { isNamed($0, name) }) else {
             var name = name

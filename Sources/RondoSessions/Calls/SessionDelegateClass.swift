@@ -37,7 +37,7 @@ final class SessionDelegateClass: Sendable {
     private let defaults: Atomic<UInt64>
     /// The methods that a load may skip, for tasks with this class as their only delegate.
     let ofTasks = DelegateDefaults()
-    /// The same for tasks with a completion handler, which call fewer methods.
+    /// The methods that a load may skip for tasks with a completion handler, which call fewer methods.
     let ofHandlers = DelegateDefaults()
 
     private init() {

@@ -48,7 +48,7 @@ final class StreamTransfer {
         case closed
     }
 
-    /// The state of the connection's writing side. An error is that of all later writes.
+    /// The state of the writing side. Its error is the error of all later writes.
     private enum WritingSide {
         case open
         case failed(any Error)

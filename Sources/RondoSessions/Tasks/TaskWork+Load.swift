@@ -71,8 +71,8 @@ extension TaskWork: LoadClient {
             showProgress()
         case .response(let response, _):
             state.withLock { state in
-                // A later one is that of a part (rule UC-22), or another one of a `URLProtocol`. Its length
-                // is not that of the whole.
+                // A later response belongs to a part (rule UC-22), or is a second one of a `URLProtocol`. Its
+                // length is not the length of the whole.
                 if state.response == nil { state.counts.expectedToReceive = response.expectedContentLength }
                 state.response = response
             }
@@ -88,8 +88,8 @@ extension TaskWork: LoadClient {
             state.withLock { $0.metrics = metrics }
             return false
         case .challenge, .waitingForConnectivity:
-            // Those of a stream task may have waited for the delegate queue, or while it was suspended (rule
-            // US-32).
+            // These calls of a stream task may have waited for the delegate queue, or while the task was
+            // suspended (rule US-32).
             return !isCanceling
         case .willSend, .shouldUseCredentialStorage, .didCancel, .needNewBodyStream, .willCache,
             .informational, .upgraded, .finish, .finishDownload, .fail:

@@ -43,7 +43,7 @@ struct WebSocketQueues {
     /// The program's close frame, if it has closed the WebSocket.
     var close: WebSocketClose?
     private var lastIdentifier = 0
-    /// By their identifiers, as all queues but that of the messages.
+    /// Keyed by identifier, like every queue except `messages`.
     private var outgoing = KeyedQueue<Int, Sending>()
     private var current: Current?
     private var receivers = KeyedQueue<Int, Receiver>()

@@ -117,8 +117,8 @@ struct WebSocketSender {
         return hasProgress
     }
 
-    /// Waits until the connection takes bytes. Meanwhile the program can withdraw a message of which it has
-    /// taken none (rule WS-26).
+    /// Waits until the connection takes bytes. If it has taken none of the message, the program can withdraw
+    /// the message meanwhile (rule WS-26).
     private func waitForRoom(in channel: SocketChannel) {
         channel.wantsWrite = true
         guard frame?.isFirst ?? false, written == 0 else { return }

@@ -17,7 +17,8 @@ public struct CFSocketCallBackType: OptionSet, Hashable, Sendable {
     /// The socket has room to write.
     public static let writeCallBack = CFSocketCallBackType(rawValue: 8)
 
-    /// The one of the first three that is set, if any: two bits, both of which `dataCallBack` has.
+    /// The reading callback that is set, if any. The first three types share two bits; `dataCallBack` has
+    /// both.
     var reading: CFSocketCallBackType { CFSocketCallBackType(rawValue: rawValue & 3) }
 }
 

@@ -92,7 +92,7 @@ struct SocketCallBacks {
         enabled.subtract(unwanted)
     }
 
-    /// Those of `some` that the socket was made with.
+    /// The callbacks of `some` that the socket was made with.
     private func own(_ some: CFSocketCallBackType) -> CFSocketCallBackType {
         let others = some.intersection(types).intersection([.connectCallBack, .writeCallBack])
         return some.reading == types.reading ? others.union(types.reading) : others

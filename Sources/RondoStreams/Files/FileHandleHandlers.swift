@@ -243,7 +243,7 @@ final class FileHandleHandlers: Sendable {
     private func end(_ removed: Sides) {
         removed.read.source?.invalidate()
         removed.write.source?.invalidate()
-        // Those that another thread has made for the handle since then stay.
+        // Handlers that another thread has made for the handle since then stay.
         let entry = Self.all.withLock { $0[handleID] === self ? $0.remove(handleID) : nil }
         withExtendedLifetime(entry) {}
     }

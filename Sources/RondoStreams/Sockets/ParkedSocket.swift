@@ -29,8 +29,8 @@ extension SocketChannel {
     ///   send.
     package func park() -> ParkedSocket? { handOver().map { ParkedSocket($0) } }
 
-    /// Makes a channel, open from the start, for a parked connection. `configuration` must have neither TLS
-    /// nor a route, like that of the channel before.
+    /// Makes a channel, open from the start, for a parked connection. Like the parked channel's,
+    /// `configuration` must have neither TLS nor a route.
     package convenience init(resuming parked: ParkedSocket, _ configuration: Configuration) {
         let socket = Socket(accepted: parked.descriptor)
         self.init(adopting: socket, configuration)

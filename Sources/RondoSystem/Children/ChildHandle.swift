@@ -1,5 +1,6 @@
-// A child as the kernel knows it. The first thread that finds it ended collects it: that of a loop on which
-// the child is scheduled, that of the reaper, or one that waits. That thread also calls the observers.
+// A child as the kernel knows it. The first thread that finds it ended collects it: the thread of a loop on
+// which the child is scheduled, the reaper's thread, or a thread that waits for the child. That thread also
+// calls the observers.
 
 internal import CRondoSystem
 internal import Glibc

@@ -60,7 +60,7 @@ struct ProcessSettings: @unchecked Sendable {
         (standardError as? Pipe)?.fileHandleForWriting.closeFile()
     }
 
-    /// Starts the child. Only a path without a slash would be searched in PATH, so such a path gets one.
+    /// Starts the child. A path without a slash would be searched in PATH, so it gets a slash.
     func spawn() throws -> ChildHandle {
         let path = executableURL?.path ?? ""
         let (descriptors, null) = try descriptors()

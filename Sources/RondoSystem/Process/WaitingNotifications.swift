@@ -28,7 +28,8 @@ enum WaitingNotifications {
         let (dropped, warns) = state.withLock { state -> ([RunLoop.Source], Bool) in
             state.entries.append(Entry(source: source))
             guard state.entries.count > limit else { return ([], false) }
-            // The source of a posted notification is invalid, and that of an ended thread is in no mode.
+            // The source of a posted notification is invalid, and the source of an ended thread is in no
+            // mode.
             state.entries.removeAll { !$0.canBePosted }
             guard state.entries.count > limit else { return ([], false) }
             let excess = state.entries.count - limit

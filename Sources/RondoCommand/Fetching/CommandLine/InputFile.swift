@@ -36,7 +36,7 @@ enum InputFile {
         text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
     }
 
-    /// The same of the bytes of a file, of which only what is used must be UTF-8.
+    /// The lines of a file's bytes, split in the same way. Only the text that is used must be UTF-8.
     static func lines(of file: Data) -> [ArraySlice<UInt8>] {
         var lines = [UInt8](file).split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         for index in lines.indices.dropLast() where lines[index].last == UInt8(ascii: "\r") {

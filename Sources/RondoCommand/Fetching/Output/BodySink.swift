@@ -20,7 +20,7 @@ final class BodySink {
         case kept
     }
 
-    /// The most names that are tried instead of one that exists.
+    /// The most other names that are tried if a file of the name exists.
     private static let maximumNames = 100
 
     private(set) var place: Place

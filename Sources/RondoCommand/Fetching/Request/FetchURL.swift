@@ -202,8 +202,7 @@ struct FetchURL: Equatable, Sendable {
             && scheme == other.scheme
     }
 
-    /// Where a Location field leads, relative to this URL: the text of a URL that may be one that is not
-    /// loaded.
+    /// The text of the URL to which a Location field leads, relative to this URL. It need not be loadable.
     func destination(of location: String) -> String {
         var target = URIReference(mending: location).resolved(against: URIReference(text))
         // A fragment of the server's is dropped, as in curl.

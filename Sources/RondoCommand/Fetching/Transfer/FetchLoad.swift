@@ -22,8 +22,8 @@ enum BodyUse {
         (0...mostDiscarded).contains(length) ? .discarded : .refused
     }
 
-    /// The use of the body of a redirect that is followed. One of unknown length is read only if it has an
-    /// end of its own, before that of a connection that can be used again.
+    /// The use of the body of a redirect that is followed. A body of unknown length is read only if it ends
+    /// before its connection does, and the connection can be used again.
     static func ofRedirect(_ head: ReceivedHead, method: String) -> BodyUse {
         if method == "HEAD" { return .discarded }
         if let length = head.value("Content-Length") { return unwanted(length: Int64(length) ?? -1) }

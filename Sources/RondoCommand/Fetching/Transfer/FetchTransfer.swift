@@ -11,7 +11,7 @@ import RondoLab
 final class FetchTransfer {
     /// The state of one attempt: each begins with a new one.
     private struct Attempt {
-        /// The seconds from the start of the transfer to that of the attempt.
+        /// The seconds from the start of the transfer to the start of the attempt.
         let start: Double
         /// Body bytes sent.
         var sentSize = 0
@@ -296,7 +296,8 @@ final class FetchTransfer {
         if offset > 0, !request.isUpload {
             if head.status == 416 { return unwanted(response) }
             if head.firstPosition != offset {
-                // The file has all of a document of this length, but not of one of which this is a part.
+                // The file is complete if the document has this length. A part (206) belongs to a longer
+                // document.
                 if head.status != 206, response.expectedContentLength == offset { return unwanted(response) }
                 // Neither the page of an error nor another part is appended to the file.
                 throw noRest("the response does not begin at byte \(offset)", request)

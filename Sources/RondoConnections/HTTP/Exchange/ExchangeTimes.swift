@@ -10,7 +10,7 @@ final class ExchangeTimes {
     private(set) var lookUpEnd: LoopInstant?
     private(set) var connectStart: LoopInstant?
     private(set) var connectEnd: LoopInstant?
-    /// That of the last handshake: the server's, or the proxy's where there is no other.
+    /// The start of the last handshake of TLS: the server's, or the proxy's if there is no other.
     private(set) var secureStart: LoopInstant?
     private(set) var secureEnd: LoopInstant?
     /// A new connection was ready for the request.

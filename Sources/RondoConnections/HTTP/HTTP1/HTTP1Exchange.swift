@@ -410,7 +410,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         switch input.end {
         case .none, .told: return false
         case .failed(let error):
-            // What TLS says names the cause, for example that the server wants a certificate, and a failed
+            // An error of TLS names the cause, for example that the server wants a certificate; a failed
             // write does not.
             fail(.channel(error.isFailureOfTLS ? error : sendFailure ?? error))
             return false

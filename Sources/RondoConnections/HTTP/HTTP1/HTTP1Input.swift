@@ -71,7 +71,7 @@ struct HTTP1Input {
         return filled > before
     }
 
-    /// Notes an end, of which the first counts.
+    /// Notes the end of the input. Later ends are ignored.
     private mutating func note(_ end: End) { if case .none = self.end { self.end = end } }
 
     /// Notes that the codec is told the end.

@@ -21,7 +21,7 @@ final class RecentHeads {
 
     private var recent = RecentValues<Server>(maximum: maximumServers)
 
-    /// The memory of the calling thread's loop; nil if it has no loop, or one that is ending.
+    /// The memory of the calling thread's loop; nil if the thread has no loop, or its loop is ending.
     static var current: RecentHeads? { RunLoop.stored(RecentHeads.self, orMake: RecentHeads.init) }
 
     /// The recent heads of `origin`, for a new connection.

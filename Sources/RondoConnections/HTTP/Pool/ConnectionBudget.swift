@@ -11,7 +11,7 @@ protocol BudgetCandidate: AnyObject, Sendable {
     /// - Returns: The ID of the next waiter that lacks nothing but room in the budget; nil if there is none.
     func admitFirst() -> Int?
 
-    /// The group whose waiters are ranked among each other: those of one pool.
+    /// The group whose waiters are ranked among each other: the pool of the origin.
     var group: ObjectIdentifier { get }
 
     /// The waiter that goes first, by its rank; nil if all waiters of the group have the same rank. Called

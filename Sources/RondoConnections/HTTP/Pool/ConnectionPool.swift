@@ -21,7 +21,7 @@ package final class ConnectionPool: BudgetPool {
     /// The pool of the process.
     package static let shared: ConnectionPool = {
         let pool = ConnectionPool()
-        // A new connection is worth more than one that may be used again.
+        // A connection that is needed now is worth more than an idle one.
         DescriptorShortage.onShortage { [budget = pool.budget] in budget.closeIdle() }
         return pool
     }()

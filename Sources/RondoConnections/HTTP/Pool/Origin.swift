@@ -191,7 +191,7 @@ final class Origin: BudgetCandidate {
         if parked != nil { HeapTrimmer.shared.noteParked() }
     }
 
-    /// Those of the pool, for the waits of this origin.
+    /// The pool's counter of ranked waits, which counts this origin's waits too.
     var ranked: RankedWaits { pool.rankedWaits }
 
     /// Nil while all waiting loads of the pool have the same priority.

@@ -21,8 +21,8 @@ struct ContentReader {
     private var pipe: ContentPipe?
     /// The head of a multipart response; nil if the body has no parts.
     private var headOfParts: ResponseHead?
-    /// Whether the content comes without the codings that its response names, as that of the cache and of a
-    /// `URLProtocol` does.
+    /// Whether the content comes without the codings that its response names, like content of the cache and
+    /// of a `URLProtocol`.
     private var isDecoded = false
     /// Bytes that came without a pipe and were not read yet.
     private var waiting: Data?

@@ -47,7 +47,7 @@ package indirect enum LoadFailure: Error, Equatable {
     case file(URLError.Code, sentence: String, SystemError)
     case collectedTooMuch(Int)
     case tooLongLine(Int)
-    /// A status of 400 or more, where that is to be an error; or one that a resumed download cannot use.
+    /// A status of 400 or more that counts as an error, or a status that a resumed download cannot use.
     case errorStatus(Int)
     case content(ContentDecodingError)
     /// The cache has no response, and the request must not be loaded.

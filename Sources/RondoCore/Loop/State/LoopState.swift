@@ -28,7 +28,8 @@ struct LoopState: ~Copyable {
     var commonTimers: Set<Timer> = []
     var commonBlocks = BlockQueue()
 
-    /// Of the observers of all modes; one that is in several modes counts in each.
+    /// Counts the activities of the observers of all modes. An observer in several modes counts in each of
+    /// them.
     private var activityCounts = ActivityCounts()
     // `ThreadEnd` takes these two out, and releases them without the lock.
     /// Made on first use by `NotificationQueue`.
@@ -49,7 +50,7 @@ struct LoopState: ~Copyable {
     var threadNumber: Int32 = 0
     /// The instant up to which the time of the running mode has been counted.
     private(set) var countedUntil = LoopInstant(nanoseconds: 0)
-    // Those of `LoopThreadState`, for other threads; `RunLoop` sets both at once.
+    // The bridge and the clock of `LoopThreadState`, for other threads. `RunLoop` sets both places at once.
     /// A description of the bridge to Foundation's run loop, if there is one.
     var bridge: String?
     var timeSource: (any LoopTimeSource)?

@@ -9,11 +9,11 @@ struct RunHistory {
 
     /// The number of outermost activations that have begun.
     private(set) var count: UInt64 = 0
-    /// The index of the mode of the last one that has ended.
+    /// The index of the mode of the outermost activation that ended last.
     private(set) var lastMode: Int?
     private var empty: EmptyRun?
 
-    /// The last call of a run function, if it was such a one.
+    /// The last call of a run function, if it found its mode empty.
     var lastEmptyRun: EmptyRun? { empty.flatMap { $0.earlierRuns == count ? $0 : nil } }
 
     /// Notes that an outermost activation begins.

@@ -22,7 +22,7 @@ package final class ChannelRegistration: SharedQueueClient {
         var interest: RunLoop.Source.Interest?
     }
 
-    /// The sources and timers that are in each mode.
+    /// The sources and timers that are in each of the channel's modes.
     private struct Members {
         /// Nearly every channel has one source and no timer, and needs no array.
         var first: WatchedSource?

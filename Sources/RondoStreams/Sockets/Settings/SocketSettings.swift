@@ -9,7 +9,7 @@ final class SocketSettings: Sendable {
         var proxy: StreamProxy?
         var options = SocketOptions()
         /// Whether the options have to be set on the socket, because a stream's property has changed them. A
-        /// socket has the standard ones anyway, and one that was accepted has those of the listening socket.
+        /// new socket has the standard options anyway, and an accepted socket has its listener's options.
         var needsOptions = false
         /// Nil: the default for the kind of connection.
         var closesDescriptor: Bool?

@@ -64,7 +64,7 @@ final class ChildStopper: Sendable {
             // The child has ended, or this signal is not permitted (EPERM after a setuid program): then the
             // next step may work.
             if error.systemCode == ESRCH {
-                // It had ended before it was asked.
+                // The child had ended before the first step.
                 if index == 0 { state.withLock { $0.hasBegun = false } }
                 return
             }
