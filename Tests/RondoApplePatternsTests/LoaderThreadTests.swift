@@ -26,7 +26,7 @@ import Testing
         try thread.hasEnded.wait()
     }
 
-    @Test func `TH-8 without a port the run of such a thread returns at once`() throws {
+    @Test func `TH-8 the run of a loader thread without a port returns at once`() throws {
         try onLoopThread { _ in
             NSRunLoop.current.run()
             #expect(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 60, false) == .finished)

@@ -47,14 +47,14 @@ import Testing
         }
     }
 
-    @Test func `CH-2 scheduled only after it has ended and was collected, a child is told of`() throws {
+    @Test func `CH-2 a child scheduled after it was collected still reports its end`() throws {
         let child = try Child.spawn("true")
         try waitUntilGone(child.processIdentifier)
         #expect(try Self.end(of: child) == .exited(0))
     }
 
     @Test(arguments: [RunLoop.Mode.default, .common])
-    func `CH-2 in default by name and under common, a child that leaves one of them is told of in default`(
+    func `CH-2 a child in default and under common is told of in default after it leaves one`(
         _ left: RunLoop.Mode
     ) throws {
         let child = try Child.spawn("true", standardOutput: .collected(limit: 10))

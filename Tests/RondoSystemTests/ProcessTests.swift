@@ -42,7 +42,7 @@ import Testing
         #expect(process.terminationStatus == 0)
     }
 
-    @Test func `PR-1 nothing at all is dev null, for a nil and for the null device`() {
+    @Test func `PR-1 standard streams that are nil or the null device are /dev/null`() {
         let listed = output(of: shell("readlink /proc/self/fd/0 /proc/self/fd/2"))
         #expect(listed.hasPrefix("/dev/null\n"))
         let process = shell("readlink /proc/self/fd/0 /proc/self/fd/2")

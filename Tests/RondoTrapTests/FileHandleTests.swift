@@ -26,7 +26,7 @@ import Testing
         #expect(notes.first?.isOnLoop == true)
     }
 
-    @Test func `FH-1 without modes, or with nil, it is the default mode`() throws {
+    @Test func `FH-1 a background read without modes, or with nil, notifies in the default mode`() throws {
         try onLoopThread { loop in
             for call in [{ $0.readInBackgroundAndNotify() }, { $0.readInBackgroundAndNotify(forModes: nil) }]
                 as [@Sendable (FileHandle) -> Void]

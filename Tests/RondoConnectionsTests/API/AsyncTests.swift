@@ -85,7 +85,7 @@ import Testing
         await #expect(throws: URLError.self) { try await task.value }
     }
 
-    @Test func `UC-17 of a load whose task was cancelled before nothing is left`() async {
+    @Test func `UC-17 a load whose task was cancelled before leaves nothing behind`() async {
         let isGone = await Task {
             withUnsafeCurrentTask { $0?.cancel() }
             weak var left: InputStream?

@@ -121,7 +121,7 @@ import Testing
     }
 
     /// It stands where the variants were found by.
-    @Test func `after what a delegate has changed the variants are written again`() throws {
+    @Test func `variants are written again after a response that a delegate has changed`() throws {
         let (varying, single) = (head(("ETag", "1"), ("Vary", "A")), head(("ETag", "2")))
         let answers = try answers { asked in
             let ask = { try asked("1", varying, to: [("A", $0)]) }

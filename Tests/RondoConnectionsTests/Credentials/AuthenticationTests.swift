@@ -364,9 +364,7 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
 
     // MARK: - Without a delegate
 
-    @Test func `UC-49 without methods a credential of the URL is tried, else the load goes on without`()
-        throws
-    {
+    @Test func `UC-49 a delegate without challenge methods leaves the URL's credential to be tried`() throws {
         let server = try Self.server()
         #expect(try load(url("http://user:pass@127.0.0.1:\(server.port)/")).text == "in")
         #expect(try load(url("http://user:wrong@127.0.0.1:\(server.port)/")).calls.first == "response 401")
@@ -675,7 +673,7 @@ private final class Legacy: NSObject, URLConnectionDataDelegate, Sendable {
         }
     }
 
-    @Test func `UC-43 without the storage it is neither read nor written`() throws {
+    @Test func `UC-43 a load without the credential storage neither reads nor writes it`() throws {
         let server = try Self.server(realm: "private")
         for _ in 0..<2 {
             let delegate = Private()

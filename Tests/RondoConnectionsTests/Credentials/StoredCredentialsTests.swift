@@ -65,7 +65,7 @@ import Testing
 
     /// The spaces are in a dictionary that hashes objects by their addresses: luck does not find the same one 32 times.
     @Test
-    func `UC-51 of equal spaces the one of the challenge's method answers, and a new password is in all`() {
+    func `UC-51 the space of the challenge's method answers, and all equal spaces get a new password`() {
         for _ in 0..<32 {
             let storage = URLCredentialStorage()
             let stored = StoredCredentials(storage)
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func `UC-51 of spaces that are equal in all it is always the same one that answers`() {
+    @Test func `UC-51 the same one of several users of a space always answers`() {
         for _ in 0..<32 {
             let storage = URLCredentialStorage()
             for name in ["b", "a", "c"] { storage.set(credential("of \(name)", of: name), for: space()) }

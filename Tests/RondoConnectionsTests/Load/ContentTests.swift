@@ -55,7 +55,7 @@ import Testing
         #expect(accepted?.hasPrefix("gzip, deflate") == true)
     }
 
-    @Test func `UC-25 the announced length is the transferred one, also of encoded content`() throws {
+    @Test func `UC-25 expectedContentLength is the transferred length, also of encoded content`() throws {
         let (server, port) = try Self.encodingServer()
         defer { server.terminate() }
         let recorder = try load(url("http://127.0.0.1:\(port)/gzip"))
@@ -91,7 +91,7 @@ import Testing
         #expect(try load(request).calls == ["response 200", "finish"])
     }
 
-    @Test func `the limits are settable, and Accept-Encoding can be left out`() throws {
+    @Test func `the limits of decoded content are settable, and Accept-Encoding can be left out`() throws {
         let (server, port) = try Self.encodingServer()
         defer { server.terminate() }
         let limited = try load(url("http://127.0.0.1:\(port)/gzip")) {

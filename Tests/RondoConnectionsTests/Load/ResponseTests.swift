@@ -168,7 +168,7 @@ import Testing
 
     /// The pages of a server, each with the same head.
     @Test(arguments: [20, RecentResponses.maximum + 20])
-    func `UC-19 of many URLs with one head that which came last is found`(count: Int) {
+    func `UC-19 the last response is found again among many URLs with equal heads`(count: Int) {
         let head = ResponseHead(status: 200, fields: HeaderFields([("ETag", "1"), ("Content-Length", "5")]))
         let memory = RecentResponses()
         func response(_ number: Int) -> LoadedResponse? {

@@ -403,7 +403,7 @@ final class LateStream: Foundation.InputStream {
     }
 
     @Test(arguments: [5, 200_000, 3_000_000])
-    func `UC-40 without the method what was sent is kept, and sent again`(length: Int) throws {
+    func `UC-40 a body is kept and sent again if the delegate lacks needNewBodyStream`(length: Int) throws {
         let server = try Self.echo()
         let recorder = Recorder()
         let body = Data(longText(length).utf8)

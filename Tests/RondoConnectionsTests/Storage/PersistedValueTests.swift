@@ -76,9 +76,7 @@ import Testing
     }
 
     @Test
-    func `nothing is written before the delay is over, a flush writes all, and what is not new nothing`()
-        throws
-    {
+    func `changes wait for the delay or a flush, and a flush without changes writes nothing`() throws {
         try withFolder { folder in
             let file = folder.appendingPathComponent("lines")
             let value = PersistedValue(Lines([]), label: "test", writeDelay: 3_600)
@@ -99,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func `another file gets nothing of what waits for the first, and the same one all of it`() throws {
+    @Test func `waiting changes go to the same file again, and not to another file`() throws {
         try withFolder { folder in
             let (first, second) = (folder.appendingPathComponent("1"), folder.appendingPathComponent("2"))
             let value = PersistedValue(Lines([]), label: "test", writeDelay: 3_600)

@@ -145,7 +145,7 @@ import Testing
         #expect(entries == ["entry", "entry"])
     }
 
-    @Test func `SRC-22 what others observe stays observed when an observer leaves or is invalid`() throws {
+    @Test func `SRC-22 activities of other observers stay observed when an observer leaves`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             loop.add(Port(), forMode: .work)

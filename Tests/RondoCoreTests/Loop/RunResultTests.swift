@@ -69,7 +69,7 @@ import Testing
         #expect(entries == ["timer", "timedOut", "source", "handledSource", "descriptor", "handledSource"])
     }
 
-    @Test func `RL-30 without the flag sources do not end the activation`() throws {
+    @Test func `RL-30 sources do not end a run that is not to return after one`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             let pipe = BytePipe()

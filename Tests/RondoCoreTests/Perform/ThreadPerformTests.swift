@@ -44,8 +44,7 @@ import Testing
         target.stop()
     }
 
-    @Test func `PL-12 PL-13 on the thread itself it runs at once if it waits, and else it is queued`() throws
-    {
+    @Test func `PL-12 PL-13 a closure for the own thread runs at once if it waits, else later`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             try? Thread.current.perform(waitUntilDone: false) { log.note("queued") }

@@ -203,7 +203,7 @@ import Testing
         #expect(entries == ["x 2", "z 5"])
     }
 
-    @Test func `NQ-22 whyNotDelivering answers as for timers`() throws {
+    @Test func `NQ-22 whyNotDelivering says why a notification waits, as for timers`() throws {
         try onLoopThread { loop in
             let posts = Posts()
             posts.enqueue("waits", .asap, modes: [.work])

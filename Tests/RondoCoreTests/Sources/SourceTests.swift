@@ -126,7 +126,7 @@ import Testing
         #expect(entries == ["a", "b1", "b2", "c", "d"])
     }
 
-    @Test func `SRC-7 with the flag only the lowest order is performed, the others stay signalled`() throws {
+    @Test func `SRC-7 a run that returns after a source performs only the lowest order`() throws {
         let entries = try onLoopThread { loop in
             let log = EventLog()
             for (name, order) in [("3", 3), ("1", 1), ("2", 2)] {

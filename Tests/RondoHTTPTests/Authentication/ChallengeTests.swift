@@ -71,7 +71,7 @@ import Testing
         ("Basic realm=My Site, x=y", "My Site"), (#"Basic realm="a"b"#, "a"), ("Basic realm=\"é\"", "é"),
         (#"Basic realm="a, Digest nonce=b""#, "a, Digest nonce=b"), (#"basic REALM="x", realm="y""#, "x"),
     ])
-    func `what servers write otherwise is read as browsers do`(_ value: String, _ realm: String) {
+    func `malformed challenges of servers are read as browsers read them`(_ value: String, _ realm: String) {
         #expect(read(value).first?.realm == realm || read(value).first?.token == "realm=")
     }
 

@@ -96,7 +96,7 @@ import Testing
         #expect(entry.age(at: start) == 0)
     }
 
-    @Test func `RFC 9110 15.1 only some statuses may be guessed about`() {
+    @Test func `RFC 9110 15.1 a lifetime is guessed only for some statuses`() {
         for (status, isFresh) in [(200, true), (203, true), (204, true), (201, false), (202, false)] {
             let lines = ["Last-Modified: \(Self.date(-1_000))"]
             #expect((decision(lines, after: 50, status: status) == .use) == isFresh)
@@ -261,7 +261,7 @@ import Testing
         #expect(CacheRules.mayStore(response, to: fields(request)) == mayStore)
     }
 
-    @Test func `RFC 9111 3_1 what speaks of one connection is not kept`() {
+    @Test func `RFC 9111 3_1 fields that apply to one connection are not stored`() {
         let kept = entry([
             "Connection: a, B", "A: 1", "b: 2", "C: 3", "Keep-Alive: timeout=5", "Transfer-Encoding: chunked",
             "TE: x", "Upgrade: h2c", "Proxy-Authenticate: Basic", "Proxy-Authentication-Info: x",

@@ -284,7 +284,7 @@ import Testing
         }
     }
 
-    @Test func `each part of a request has its time`() throws {
+    @Test func `the parts of a request are refused when sent out of turn`() throws {
         func fault(_ move: HTTP1Error.Move, _ phase: HTTP1Error.Phase) -> HTTP1Error {
             .local(.outOfTurn(move, during: phase))
         }
@@ -329,7 +329,7 @@ import Testing
         try codec.send(head: .get, body: .none, into: &output)
     }
 
-    @Test func `every error is a sentence`() {
+    @Test func `every HTTP1Error is described by a sentence`() {
         let errors: [HTTP1Error] = [
             .peer(.closedBeforeResponse), .peer(.closedBeforeFinalResponse),
             .peer(.truncatedHead(received: 3)),

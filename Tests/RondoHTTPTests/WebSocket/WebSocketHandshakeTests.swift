@@ -18,9 +18,7 @@ import Testing
             ])
     }
 
-    @Test func `WS-2 what the request says of the handshake itself is replaced, but for its protocols`()
-        throws
-    {
+    @Test func `WS-2 the request's own handshake fields are replaced, except for its protocols`() throws {
         var handshake = WebSocketHandshake(offersCompression: false)
         var fields = HeaderFields([
             ("upgrade", "h2c"), ("connection", "close"), ("sec-websocket-key", "mine"),

@@ -102,7 +102,7 @@ import class Rondo.URLSession
         #expect(try Self.code(of: late) == .cancelled)
     }
 
-    @Test func `US-41 what cannot fail returns when the thread of the loop ends`() throws {
+    @Test func `US-41 calls that cannot throw return when the thread of the loop ends`() throws {
         let server = try TestServer { $0.waitForEnd() }
         let mayEnd = Latch()
         let thread = LoopThread { _ in do { try mayEnd.wait() } catch { Issue.record(error) } }

@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test func `nothing is read in another mode`() async throws {
+    @Test func `chunks of a stream are not read while the loop runs another mode`() async throws {
         let mode = RunLoop.Mode("its own")
         try await withLoop(mode: mode) { loop in
             nonisolated(unsafe) let stream = InputStream(data: Data([1]))

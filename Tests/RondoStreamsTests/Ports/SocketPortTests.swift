@@ -285,7 +285,7 @@ import Testing
         local.invalidate()
     }
 
-    @Test func `PM-2 false where nothing listens, and where the receiver takes nothing by the date`() throws {
+    @Test func `PM-2 send is false if nothing listens, or the receiver takes nothing by the date`() throws {
         let refused = try RefusedPort()
         let nothing = try #require(SocketPort(remoteWithTCPPort: refused.port, host: nil))
         #expect(!nothing.send("x", before: Date(timeIntervalSinceNow: 10)))

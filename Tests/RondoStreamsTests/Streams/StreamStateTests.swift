@@ -60,7 +60,7 @@ import Testing
         #expect(state.owed == .hasBytesAvailable)
     }
 
-    @Test func `ST-13 ST-14 one event until the client reacts`() {
+    @Test func `ST-13 ST-14 a stream's state owes one event until the client reacts`() {
         for direction in [StreamState.Direction.input, .output] {
             var state = open(direction, isReady: true)
             check(state.take(direction.event))
@@ -140,7 +140,7 @@ import Testing
         #expect(state.owed == [])
     }
 
-    @Test func `ST-7 in which states a stream may read and write`() {
+    @Test func `ST-7 a stream may read and write while it is opening or open`() {
         var state = StreamState(.input)
         #expect(!state.mayTransfer)
         _ = state.open()

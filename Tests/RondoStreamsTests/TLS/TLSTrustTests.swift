@@ -178,7 +178,7 @@ import Testing
     }
 
     @Test(arguments: ["closed", "secured otherwise"])
-    func `what only a handler holds is released with no lock held`(connection: String) throws {
+    func `objects that only a trust handler holds are released with no lock held`(connection: String) throws {
         let log = EventLog()
         let findings = try onStreamThread { loop in
             let output = Self.outputWithAsker(log)

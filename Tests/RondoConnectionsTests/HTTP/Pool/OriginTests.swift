@@ -154,7 +154,7 @@ import Testing
         #expect(a.admitted == ["2"])
     }
 
-    @Test func `US-39 the first of the highest rank is the top, by the ranks of the moment`() {
+    @Test func `US-39 the first waiter of the highest current rank is the top waiter`() {
         let budget = ConnectionBudget(ConnectionLimits())
         let key = ConnectionKey(host: "a", port: 80, tls: nil)
         var state = OriginState<Int, String>(limit: 0, idleLimit: 0)
@@ -280,7 +280,7 @@ import Testing
         #expect(a.end(keeping: 4) == [4])
     }
 
-    @Test func `how many are idle in all is known, and when they are too many`() {
+    @Test func `the budget tells when too many connections are idle in all`() {
         let origins = Origins(idle: 4, idleInAll: 1)
         let (a, b) = (origins.origin(), origins.origin())
         a.lease("1")

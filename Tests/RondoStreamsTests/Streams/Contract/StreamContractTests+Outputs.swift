@@ -5,7 +5,7 @@ import Testing
 
 extension StreamContractTests {
     @Test(arguments: StreamKind.outputs)
-    func `ST-10 ST-14 one event a write delivers everything`(kind: StreamKind) throws {
+    func `ST-10 ST-14 a client that writes once an event writes everything`(kind: StreamKind) throws {
         let findings = try onStreamThread { loop in
             let content = pattern(200)
             let (stream, written) = try kind.makeOutput(content.count)

@@ -10,7 +10,9 @@ import Testing
     private static let content = pattern(300)
 
     @Test(arguments: StreamKind.inputs)
-    func `ST-15 ST-10 one byte an event delivers everything and then the end`(kind: StreamKind) throws {
+    func `ST-15 ST-10 a client that reads one byte an event gets everything and then the end`(
+        kind: StreamKind
+    ) throws {
         let findings = try kind.onInput(Self.content.count) { loop, stream, notes in
             var received: [UInt8] = []
             let afterOpen = notes.events.count
@@ -30,7 +32,7 @@ import Testing
     }
 
     @Test(arguments: StreamEnd.all)
-    func `ST-13 ST-14 one event until a read or write`(end: StreamEnd) throws {
+    func `ST-13 ST-14 a stream reports bytes or space once until a read or write`(end: StreamEnd) throws {
         let findings = try end.onStream(100) { loop, stream, notes in
             try loop.run { notes.events.contains(end.event) }
             loop.pass()
