@@ -13,7 +13,8 @@ internal import RondoCore
 //       'B'   records of spans held back that have begun; each comes again in an 'E' when it has ended
 //       'R'   entries of the activations that ran when the file began, as records that begin then
 //       'K'   'L', 'T' or 'S' (1), then pairs of places (4, 4)
-//             the loops, threads or objects that were in the tables of the file that this one continues: here, there
+//             the loops, threads or objects that were in the tables of the file that this one continues:
+//             here, there
 //       'U'   until (8)                          everything before this moment has been written
 //       'Z'   ended (8)  dropped (8)
 //

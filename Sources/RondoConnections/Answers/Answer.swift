@@ -57,8 +57,8 @@ struct AnswerRequest {
     let request: LoadRequest
     /// The fields that ask a server to confirm a stored response.
     var cacheFields: [(name: String, value: String)] = []
-    /// Whether the request may go over a connection that was kept open, as `SendReason.mayReuse` says; false once `RetryRule`
-    /// has had it sent again.
+    /// Whether the request may go over a connection that was kept open, as `SendReason.mayReuse` says; false
+    /// once `RetryRule` has had it sent again.
     var mayReuse = true
 }
 

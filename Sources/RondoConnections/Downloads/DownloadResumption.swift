@@ -115,8 +115,8 @@ struct DownloadResumption: Codable, Equatable {
     }
 
     /// The position of `response`'s body in the file; nil if the response is neither the whole file nor the
-    /// rest of the same file, or contradicts itself (RFC 9110 §15.3.7). The rest has no coding: that would be a part
-    /// of another representation than the one whose bytes are in the file.
+    /// rest of the same file, or contradicts itself (RFC 9110 §15.3.7). The rest has no coding: that would be
+    /// a part of another representation than the one whose bytes are in the file.
     ///
     /// The complete size must be known from one of the responses: a server may send only part of the rest
     /// (§14.4), which could not be recognized otherwise.

@@ -98,7 +98,7 @@ package struct ModeRegistration: ~Copyable, Sendable {
 struct ModeQueues {
     /// Nil once the load has left its loops.
     let first: SharedQueue?
-    /// Those of further modes and loops.
+    /// The queues of further modes and loops.
     let others: [SharedQueue]
 
     /// The queue of the only loop and mode; nil if there are several, or the load has left.
@@ -113,8 +113,8 @@ struct ModeQueues {
 extension [LoopMode] {
     /// Whether the calling thread is in a pass of one of these modes.
     var servesCallingThread: Bool {
-        // With one mode comparing loops is enough: only that loop's thread can have registered the channel there, and it is
-        // still inside this callback.
+        // With one mode comparing loops is enough: only that loop's thread can have registered the channel
+        // there, and it is still inside this callback.
         if count == 1 { return self[0].loop.isCurrent }
         return contains { scheduled in
             guard scheduled.loop.isCurrent, let mode = scheduled.loop.currentMode else { return false }

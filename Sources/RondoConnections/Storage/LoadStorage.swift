@@ -15,8 +15,8 @@ package enum LoadStorage {
     ///
     /// - Parameter settings: Besides the shared storage, the cookie storage of these settings is flushed:
     ///   received cookies are in it afterwards, removed ones are not.
-    /// - Throws: The machine has no thread left. Nothing was written earlier than it would have been, and `done` is not
-    ///   called.
+    /// - Throws: The machine has no thread left. Nothing was written earlier than it would have been, and
+    ///   `done` is not called.
     package static func flush(
         cookiesOf settings: LoadSettings, then done: @escaping @Sendable () -> Void
     ) throws(SystemError) {

@@ -29,7 +29,8 @@ public final class Timer: NSObject, TimerHeapMember, Sendable {
     //
     //     field                              guarded by
     //     loopOrDetails, block               the lock in `marks`; `TimerState` changes them, which exists while it is held
-    //     registrationBits, registrationWord while a loop holds the timer: the lock of that loop; otherwise that in `marks`
+    //     registrationBits, registrationWord while a loop holds the timer: the lock of that loop; otherwise
+    //     that in `marks`
     //
     // Take the lock in `marks` first: it says which loop holds the timer. Code that found the timer in a
     // loop's heap knows, and takes the loop's alone. The registration is here, and not in a table of the

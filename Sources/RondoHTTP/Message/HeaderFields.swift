@@ -407,7 +407,8 @@ package struct HeaderFields: Sendable {
         isASCII(value) || String(validating: value, as: UTF8.self) != nil
     }
 
-    /// Whether all bytes are ASCII. Asked first, because the standard library's check for UTF-8 takes several times as long.
+    /// Whether all bytes are ASCII. Asked first, because the standard library's check for UTF-8 takes several
+    /// times as long.
     private static func isASCII(_ value: UnsafeBufferPointer<UInt8>) -> Bool {
         var union: UInt8 = 0
         for byte in value { union |= byte }

@@ -145,7 +145,8 @@ public final class Child: Sendable {
         // While the source is in a loop, it retains the child. Attached after the adds: before them, another
         // thread that unschedules the child would release it for good.
         eventSource.attachment = self
-        // The source is in no loop if the loop's thread has ended, or another thread has unscheduled the child.
+        // The source is in no loop if the loop's thread has ended, or another thread has unscheduled the
+        // child.
         eventSourceHasLeft()
         if endSource.isScheduled, events.withLock({ !$0.isAwaited }) {
             handle.reaper.forget(handle)

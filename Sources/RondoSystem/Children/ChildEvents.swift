@@ -52,7 +52,8 @@ struct ChildEvents: Sendable {
     /// Leaves the loops whose threads have ended: a child may outlive many of them.
     mutating func leaveEndedLoops() { modes.removeAll { !$0.loop.isAlive } }
 
-    /// - Returns: The other modes in which the program has scheduled the child. Its sources stay in a mode that one of these names.
+    /// - Returns: The other modes in which the program has scheduled the child. Its sources stay in a mode
+    ///   that one of these names.
     mutating func leave(_ mode: LoopMode) -> [LoopMode] {
         modes.removeAll { $0 == mode }
         return modes

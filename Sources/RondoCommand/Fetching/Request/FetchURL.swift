@@ -179,8 +179,8 @@ struct FetchURL: Equatable, Sendable {
         }
     }
 
-    /// The path for the file system. Behind a last slash is a folder alone: Foundation takes a last slash away, and a
-    /// dot behind it not.
+    /// The path for the file system. Behind a last slash is a folder alone: Foundation takes a last slash
+    /// away, and a dot behind it not.
     private var fileSystemPath: String {
         let path = path.removingPercentEncoding ?? path
         return path.hasSuffix("/") ? path + "." : path
@@ -229,8 +229,8 @@ struct FetchURL: Equatable, Sendable {
         return try FetchURL(target, keepsDots: keepsDots)
     }
 
-    /// The URL with more parts in its query, empty ones too. As in curl, none is separated from a query that ends with
-    /// an ampersand, and a # in them begins the fragment.
+    /// The URL with more parts in its query, empty ones too. As in curl, none is separated from a query that
+    /// ends with an ampersand, and a # in them begins the fragment.
     func adding(query parts: [String]) -> FetchURL {
         // A file's URL has no query.
         if parts.isEmpty || scheme == "file" { return self }

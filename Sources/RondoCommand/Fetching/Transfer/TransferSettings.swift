@@ -22,8 +22,8 @@ extension FetchOperation {
         let bare = given.url.lowercased().hasPrefix("http://") ? given.url.dropFirst(7) : given.url[...]
         let text = bare.contains("://") ? given.url : "\(given.scheme)://\(bare)"
         guard var way = StreamProxy(url: text) else {
-            // As in curl, a proxy of another kind is one that cannot be reached. The error of `FetchURL` is not needed: the
-            // one below names the text too.
+            // As in curl, a proxy of another kind is one that cannot be reached. The error of `FetchURL` is
+            // not needed: the one below names the text too.
             let isURL = (try? FetchURL(text)) != nil
             throw FetchFailure(
                 .unsupportedURL,

@@ -29,16 +29,18 @@ protocol Exchange: AnyObject, Sendable {
     /// Undoes `suspend()`. Call it also after the load's gate has refused an event: refused events come
     /// again.
     func resume()
-    /// Serves the exchange in a pass of its load: the protocol of an upgrade, if that has the connection, or else the body.
+    /// Serves the exchange in a pass of its load: the protocol of an upgrade, if that has the connection, or
+    /// else the body.
     ///
-    /// - Parameter continuesBody: Whether the body, which waited for its stream or for the server's go-ahead, is sent on.
+    /// - Parameter continuesBody: Whether the body, which waited for its stream or for the server's go-ahead,
+    ///   is sent on.
     func serve(continuesBody: Bool)
-    /// Call it when the server has agreed to another protocol. The protocol gets the connection once the response's
-    /// head has been read. The connection is never reused, and does not count against the limit of its server any
-    /// more (rule WS-29).
+    /// Call it when the server has agreed to another protocol. The protocol gets the connection once the
+    /// response's head has been read. The connection is never reused, and does not count against the limit of
+    /// its server any more (rule WS-29).
     func upgrade(to upgrade: any Upgrade)
-    /// Ends the exchange in any state, without a further event. The connection is kept if it can serve another
-    /// request.
+    /// Ends the exchange in any state, without a further event. The connection is kept if it can serve
+    /// another request.
     ///
     /// - Parameter queue: The queue with which the connection may stay registered until `unregistration` is
     ///   performed; nil for none.
@@ -90,7 +92,8 @@ enum ExchangeEvent {
     case sent(Int, total: Int, expected: Int)
     /// The body's stream has no bytes yet: `serve(continuesBody:)` sends it on when there are some.
     case waitsForBody
-    /// The head was sent, and the body waits for the server's go-ahead: `serve(continuesBody:)` sends it without.
+    /// The head was sent, and the body waits for the server's go-ahead: `serve(continuesBody:)` sends it
+    /// without.
     case waitsForGoAhead
     /// An interim response other than 100.
     case informational(ResponseHead)

@@ -1,7 +1,7 @@
 internal import RondoCore
 
-/// Permission to use one connection to a server, which counts as one in use until the lease ends. It ends once: by
-/// `keep(registeredAt:)`, or when it is dropped, which closes its connection.
+/// Permission to use one connection to a server, which counts as one in use until the lease ends. It ends
+/// once: by `keep(registeredAt:)`, or when it is dropped, which closes its connection.
 struct Lease: ~Copyable {
     /// How the connection is counted.
     private enum Count {

@@ -1,7 +1,8 @@
 internal import struct Synchronization.Atomic
 
-/// Counts the waits of a pool with another priority than the usual one: only while there are any are the priorities of
-/// waiting loads compared (rule US-39).
+/// The number of waiting loads of a pool whose priority is not normal.
+///
+/// While it is zero, the priorities of waiting loads are not compared (rule US-39).
 final class RankedWaits: Sendable {
     private let count = Atomic(0)
 
@@ -21,7 +22,7 @@ final class LeaseWait: Sendable {
     private let wakeUp: @Sendable () -> Void
 
     /// - Parameters:
-    ///   - ranked: Those of the pool, by which it knows whether priorities have to be compared.
+    ///   - ranked: The pool's counter of waits with a priority that is not normal.
     ///   - wakeUp: Called on any thread when the wait is over.
     init(priority: Float, in ranked: RankedWaits? = nil, wakeUp: @escaping @Sendable () -> Void) {
         rank = Atomic(LoadRank.normal.bits)

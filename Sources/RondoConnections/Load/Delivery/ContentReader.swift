@@ -160,7 +160,8 @@ struct ContentReader {
     var isDecodedOrDivided: Bool { pipe != nil }
     var hasParts: Bool { headOfParts != nil }
 
-    /// Whether bytes, or the end, have not been read yet. A pipe that has said that it needs more bytes has none.
+    /// Whether bytes, or the end, have not been read yet. A pipe that has said that it needs more bytes has
+    /// none.
     var hasUnread: Bool { pipeHasUnread || waiting != nil || sawEnd }
 
     /// The codings of the content, in the order in which they were applied.

@@ -173,8 +173,8 @@ package final class LoadSettings: Sendable {
 }
 
 extension LoadSettings {
-    /// The head of a request with the fields of the settings, before cookies, credentials and the conditions of the cache are
-    /// added.
+    /// The head of a request with the fields of the settings, before cookies, credentials and the conditions
+    /// of the cache are added.
     ///
     /// - Parameters:
     ///   - isForProxy: The request goes to a proxy as it is.

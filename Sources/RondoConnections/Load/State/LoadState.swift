@@ -56,12 +56,13 @@ struct LoadState {
         /// The connection was lost in the middle of a download, whose rest was requested.
         // Indirect, as in `SendReason`: every load has the size of the largest case.
         indirect case askingForRest(RequestedRest)
-        /// The connection carries another protocol. The exchange, which hands the connection over, has the `Upgrade`.
+        /// The connection carries another protocol. The exchange, which hands the connection over, has the
+        /// `Upgrade`.
         case upgraded
         /// All content is here, and the delegate was shown the response that is to be stored (rule UC-54).
         case askingAboutCaching
-        /// All content is here, and other threads are storing it. `LoadInbox` counts what is being stored: that begins while
-        /// content still comes, as with cookies, and ends on those threads.
+        /// All content is here, and other threads are storing it. `LoadInbox` counts what is being stored:
+        /// that begins while content still comes, as with cookies, and ends on those threads.
         case storing
         /// The client has ended the load and was not told of the end yet. The value is the partial file of a
         /// download.

@@ -1,10 +1,10 @@
-/// Why a load sends a request, which decides what may answer it. `LoadState` gives the reason with `Action.send`: it decides
-/// whether a request is sent, sent again in the same or another form, or not.
+/// Why a load sends a request, which decides what may answer it. `LoadState` gives the reason with
+/// `Action.send`: it decides whether a request is sent, sent again in the same or another form, or not.
 ///
-/// One thing is left to `RetryRule`: whether `ServerAnswer` sends the same request over a second connection, because the first
-/// was lost before the server answered, or the server has answered 408. That is no reason of the load: it stays in its phase,
-/// with the same answer and the same conditions of the cache, and what the rule depends on only the exchange knows
-/// (`RetryRule.Facts`).
+/// One thing is left to `RetryRule`: whether `ServerAnswer` sends the same request over a second connection,
+/// because the first was lost before the server answered, or the server has answered 408. That is no reason
+/// of the load: it stays in its phase, with the same answer and the same conditions of the cache, and what
+/// the rule depends on only the exchange knows (`RetryRule.Facts`).
 enum SendReason: Equatable {
     /// It is the load's first request, in the form that the delegate has agreed to.
     case first

@@ -141,7 +141,8 @@ struct ModeState {
 }
 
 extension ModeState {
-    /// What a pass learns before it asks the kernel for the mode's events: whether it may wait there, and until when.
+    /// What a pass learns before it asks the kernel for the mode's events: whether it may wait there, and
+    /// until when.
     struct WaitPlan {
         let nearestTimer: LoopInstant?
         let wasWoken: Bool

@@ -2,7 +2,8 @@
 // talk to a proxy, do the TLS handshake. It is a state machine that performs its own actions; each stage
 // carries the data that exists only in it.
 //
-//     starting → resolving → connecting → connected → [securing, with the proxy] → negotiating → securing → over
+//     starting → resolving → connecting → connected → [securing, with the proxy] → negotiating → securing →
+//     over
 //
 // Stages without work are skipped. STARTTLS begins at `upgrading`. The channel's owner is told of each step
 // and may close the channel in response, so the stage is checked again after each call.
