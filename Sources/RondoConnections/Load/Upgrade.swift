@@ -29,8 +29,8 @@ package protocol Upgrade: AnyObject, Sendable {
     /// Serves the protocol, in a pass after `UpgradeOwner.wakeUp()`.
     func serve()
 
-    func readable()
-    func writable()
+    func becameReadable()
+    func becameWritable()
     func failed(_ error: ChannelError)
 
     /// Stops reading and delivering until `startReading()`, because the program has not handled enough of

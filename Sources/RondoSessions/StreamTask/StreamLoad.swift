@@ -304,8 +304,8 @@ final class StreamLoad: TaskLoad, RegisteredClient, StreamOwner, @unchecked Send
         case .resolving, .connecting, .connected, .negotiating, .securing: break
         case .secured: transfer.secured()
         case .open: transfer.begin(channel)
-        case .readable: transfer.readable()
-        case .writable: transfer.writable()
+        case .readable: transfer.becameReadable()
+        case .writable: transfer.becameWritable()
         case .failed(let error):
             if commands.withLock({ $0.isSuspended }) { phase = .failed(channel, error) } else { fail(error) }
         }

@@ -133,8 +133,8 @@ final class StreamTransfer {
         if takeExpired() { performOperations() }
     }
 
-    func readable() { performOperations() }
-    func writable() { performOperations() }
+    func becameReadable() { performOperations() }
+    func becameWritable() { performOperations() }
     func failed(_ error: ChannelError) { end(.channel(error)) }
 
     func secured() {

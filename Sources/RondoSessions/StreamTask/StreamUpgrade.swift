@@ -44,8 +44,8 @@ final class StreamUpgrade: Upgrade, @unchecked Sendable {
     }
 
     func serve() {}
-    func readable() {}
-    func writable() {}
+    func becameReadable() {}
+    func becameWritable() {}
     func failed(_ error: ChannelError) {}
     func stopReading() {}
     func startReading() {}

@@ -96,7 +96,7 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
         moveMessages()
     }
 
-    func readable() {
+    func becameReadable() {
         guard isServed, !hasStoppedReading, !sawEnd, let channel else { return }
         withUnsafeTemporaryAllocation(byteCount: Self.readAtOnce, alignment: 16) { buffer in
             do throws(ChannelError) {
@@ -113,7 +113,7 @@ final class WebSocketUpgrade: Upgrade, @unchecked Sendable {
         moveMessages()
     }
 
-    func writable() { if isServed { moveMessages() } }
+    func becameWritable() { if isServed { moveMessages() } }
 
     func failed(_ error: ChannelError) {
         guard isServed else { return }

@@ -92,15 +92,11 @@ extension SocketChannel {
     }
 
     /// True if decrypted bytes wait: a read returns them even if the socket is not readable.
-    package var hasBufferedBytes: Bool {
-        plainDescriptor < 0 && engine?.hasPendingPlaintext ?? false
-    }
+    package var hasBufferedBytes: Bool { plainDescriptor < 0 && engine?.hasPendingPlaintext ?? false }
 
     /// Whether a read would find bytes or the end. Has no effect, unlike `checkIdle()`, which makes
     /// OpenSSL read, after which the socket is no longer readable.
-    package var hasUnreadBytes: Bool {
-        hasBufferedBytes || phase.openTransport?.socket.isReadable() ?? false
-    }
+    package var hasUnreadBytes: Bool { hasBufferedBytes || phase.openTransport?.socket.isReadable() ?? false }
 
     /// Whether the peer has proved its identity: its certificate was checked in full and had no problem, so
     /// nothing was overlooked. False without TLS.
@@ -126,9 +122,7 @@ extension SocketChannel {
 
     /// Whether the channel must be served for something that its owner has already requested: opening,
     /// securing, or sending accepted bytes.
-    var isBusy: Bool {
-        phase.hasWork || engine?.owesEnd ?? false
-    }
+    var isBusy: Bool { phase.hasWork || engine?.owesEnd ?? false }
 
     /// Looks at an idle connection. Over TLS this reads what has come, and processes TLS's own messages.
     ///
@@ -140,7 +134,8 @@ extension SocketChannel {
 
     // MARK: - Readiness
 
-    func moveBytes(_ ready: RunLoop.Source.Interest, _ engine: TLSEngine?) {
+    /// Tells the owner for what the socket is ready. What TLS has still to send goes first.
+    func reportReadiness(_ ready: RunLoop.Source.Interest, _ engine: TLSEngine?) {
         let canRead = engine?.canRead(ready) ?? ready.contains(.read)
         var canWrite = engine?.canWrite(ready) ?? ready.contains(.write)
         if canWrite, let engine, engine.hasToSend {
@@ -153,7 +148,7 @@ extension SocketChannel {
                 handler?(.readable)
                 return
             }
-            guard readable() else { return }
+            guard reportReadable() else { return }
         }
         if canWrite && wantsWrite && isOpen { handler?(.writable) }
     }
@@ -161,7 +156,7 @@ extension SocketChannel {
     /// - Returns: False if the owner has released the channel: another owner may use it by now, on another
     ///   thread.
     @discardableResult
-    func readable() -> Bool {
+    func reportReadable() -> Bool {
         // Only this thread could have released the channel, so the comparison is safe.
         let use = registration.use
         handler?(.readable)

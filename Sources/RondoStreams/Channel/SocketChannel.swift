@@ -9,8 +9,6 @@ package import RondoCore
 ///
 /// One thread at a time: the owner ensures that, by a `ChannelGate` if several loops serve the channel. All
 /// callbacks of run loops pass the gate before they touch anything here.
-///
-/// Its parts: `+Bytes` reads and writes, and handles readiness.
 package final class SocketChannel {
     package typealias Configuration = ChannelConfiguration
     package typealias Event = ChannelEvent
@@ -179,11 +177,11 @@ package final class SocketChannel {
     // MARK: - Callbacks of run loops, inside the gate
 
     func sourceIsReady(_ source: RunLoop.Source, _ ready: RunLoop.Source.Interest) {
-        if plainDescriptor >= 0, !ready.isEmpty { return moveBytes(ready, nil) }
+        if plainDescriptor >= 0, !ready.isEmpty { return reportReadiness(ready, nil) }
         if ready.isEmpty, endRefused() { return }
         switch phase {
         case .opening(let opening): opening.sourceIsReady(source, ready)
-        case .open(let transport): moveBytes(ready, transport.engine)
+        case .open(let transport): reportReadiness(ready, transport.engine)
         case .created, .closed: break
         }
     }
@@ -193,7 +191,7 @@ package final class SocketChannel {
         if endRefused() { return }
         switch phase {
         case .opening(let opening): opening.servePass()
-        case .open(let transport): if wantsRead, transport.hasPendingPlaintext { readable() }
+        case .open(let transport): if wantsRead, transport.hasPendingPlaintext { reportReadable() }
         case .created, .closed: break
         }
     }
@@ -219,13 +217,16 @@ package final class SocketChannel {
         guard case .open(let transport) = phase, transport.engine == nil, configuration.isPlain,
             closesDescriptor
         else { return nil }
-        // The source goes first, before another source can use the descriptor.
+        letGo(of: transport)
+        return transport.socket.handOver()
+    }
+
+    /// Ends the channel and leaves its connection open. Its source goes first, before another one can use the
+    /// descriptor.
+    private func letGo(of transport: ChannelTransport) {
         registration.remove(transport.source)
-        let descriptor = transport.socket.handOver()
-        // The phase holds no socket any more, so nothing is closed.
         phase = .closed
         registration.end()
-        return descriptor
     }
 
     /// Starts the channel with an open connection.
@@ -246,10 +247,7 @@ package final class SocketChannel {
         let next = SocketChannel(configuration, .host)
         next.remoteAddress = remoteAddress
         next.closesDescriptor = closesDescriptor
-        // The source goes first, before another source can use the descriptor.
-        registration.remove(transport.source)
-        phase = .closed
-        registration.end()
+        letGo(of: transport)
         next.resume(transport.socket, transport.engine)
         return next
     }

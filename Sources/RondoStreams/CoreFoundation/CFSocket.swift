@@ -46,9 +46,7 @@ public final class CFSocket: Sendable {
 
         /// Sets the source's interest to what may be called back now. Called under the lock, so that the last
         /// change wins.
-        func apply() {
-            source?.interest = isValid && !isPaused ? callBacks.interest : []
-        }
+        func apply() { source?.interest = isValid && !isPaused ? callBacks.interest : [] }
     }
 
     /// All valid sockets, by descriptor.
@@ -144,9 +142,7 @@ public final class CFSocket: Sendable {
     /// Checks whether the program has connected the socket, or made it listen, by itself.
     private func lookAgain(_ state: inout State) {
         guard state.isValid else { return }
-        if state.callBacks.phase == .idle {
-            state.callBacks.phase = handle.phase(state.callBacks.types)
-        }
+        if state.callBacks.phase == .idle { state.callBacks.phase = handle.phase(state.callBacks.types) }
         state.apply()
     }
 

@@ -124,7 +124,8 @@ public final class Child: Sendable {
             guard newValue != nil, events.withLock({ $0.beginWatchingStops() }) else { return }
             handle.watchStops { [weak self] stop in
                 guard let self else { return false }
-                note(stop)
+                events.withLock { $0.stopped(stop) }
+                eventSource.signalAndWakeUp()
                 return true
             }
         }
@@ -145,15 +146,12 @@ public final class Child: Sendable {
         // While the source is in a loop, it retains the child. Attached after the adds: before them, another
         // thread that unschedules the child would release it for good.
         eventSource.attachment = self
-        // The source is in no loop if the loop's thread has ended, or another thread has unscheduled the
-        // child.
         eventSourceHasLeft()
         if endSource.isScheduled, events.withLock({ !$0.isAwaited }) {
             handle.reaper.forget(handle)
             // A task may have begun to wait meanwhile, whatever modes run.
             if events.withLock({ $0.isAwaited }) { handle.reaper.watch(handle) }
-            // Another thread may have removed the source meanwhile, and found that the reaper still watched
-            // the child.
+            // Another thread may have removed the source meanwhile, while the reaper still watched the child.
             endSourceHasLeft()
         }
         // A loop to which callbacks were left may have held the child in no mode, or in another one; the
@@ -181,7 +179,8 @@ public final class Child: Sendable {
         if !endSource.isScheduled, handle.status == nil { handle.reaper.watch(handle) }
     }
 
-    /// The event source was removed from a mode, or is in none because the thread of its loop has ended.
+    /// The event source was removed from a mode, or may be in none: another thread has unscheduled the child,
+    /// or the thread of its loop has ended.
     private func eventSourceHasLeft() {
         events.withLock { $0.leaveEndedLoops() }
         eventSource.releaseUnlessScheduled()
@@ -247,11 +246,6 @@ public final class Child: Sendable {
             guard let self else { return }
             if events.withLock({ $0.endAsking() }) { eventSource.signal() }
         }
-    }
-
-    private func note(_ stop: Stop) {
-        events.withLock { $0.stopped(stop) }
-        eventSource.signalAndWakeUp()
     }
 }
 

@@ -232,8 +232,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private func hand(_ event: SocketChannel.Event, to upgrade: any Upgrade) {
         switch event {
         case .resolving, .connecting, .connected, .negotiating, .securing, .secured, .open: break
-        case .readable: upgrade.readable()
-        case .writable: upgrade.writable()
+        case .readable: upgrade.becameReadable()
+        case .writable: upgrade.becameWritable()
         case .failed(let error): upgrade.failed(error)
         }
     }

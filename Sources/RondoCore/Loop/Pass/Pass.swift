@@ -12,8 +12,7 @@
 ///     │     deferred work                if it is to wait no longer; (d) and (e) for sources that it signals
 ///     │ (f) the main queue               straight to (j) if it has work and was not drained last time
 ///     │ (g) beforeWaiting  ┐
-///     │ (h) sleep          │             only if this pass may sleep; instead of a sleep, notifications for an
-///     │                    │             idle loop
+///     │ (h) sleep          │             if this pass may sleep; instead of a sleep, notifications for an idle loop
 ///     │ (i) afterWaiting   ┘
 ///     │ (j) one of: all due timers, the main queue, one descriptor source, or nothing
 ///     │ (k) blocks, and then notifications to be posted as soon as possible
@@ -21,8 +20,7 @@
 ///     exit observers, and notifications that they have enqueued
 ///
 /// Besides the sleep a pass waits in one place: after several blocks in (c), (e) or (k) it pauses for less
-/// than a microsecond, so that more of them come together (`BlockIntake.pauseForMoreBlocks()`). That saves
-/// three quarters of the time of W2's million blocks.
+/// than a microsecond, so that more of them come together (`BlockIntake.pauseForMoreBlocks()`).
 ///
 /// libev calls no user code: `ModeLoop` records which descriptors are ready, and (j) calls out. Every lock is
 /// released before a call-out, and decisions made before it are checked again after it.
@@ -122,8 +120,7 @@ struct Pass {
         if served.source || served.mainQueue { findings.noteHandled() }
     }
 
-    /// If nothing was called, this thread has queued no block. A block that another thread queues meanwhile
-    /// is performed by the next run, as if it had come a moment later.
+    /// If nothing was called. A block that another thread queues meanwhile is performed by the next run.
     // Inlined: the figure stands at `waitAndServe(_:)`.
     @inline(__always)
     private func mustEndAtOnce(_ findings: PassFindings) -> Bool {

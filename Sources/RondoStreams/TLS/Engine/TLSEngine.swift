@@ -141,8 +141,7 @@ package final class TLSEngine {
 
     deinit {
         // OpenSSL marks the session of a connection that is freed without having sent close_notify as not
-        // resumable, and the cache shares that session. RFC 5246, section 7.2.1, has dropped the rule behind
-        // that.
+        // resumable, and the cache shares that session. RFC 5246 §7.2.1 has dropped the rule behind it.
         if failure == nil, SSL_is_init_finished(ssl) == 1 {
             SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_SENT_SHUTDOWN)
         }
@@ -154,9 +153,7 @@ package final class TLSEngine {
 
     /// Detaches the engine from the descriptor, which is about to be closed: the number may soon be another
     /// socket's.
-    package func detach() {
-        SocketBIO.detach(socketBIO)
-    }
+    package func detach() { SocketBIO.detach(socketBIO) }
 
     /// Our socket BIO: that of this engine, or of the proxy's engine below.
     var socketBIO: OpaquePointer? { carrier?.socketBIO ?? SSL_get_wbio(ssl) }
