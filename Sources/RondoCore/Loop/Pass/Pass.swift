@@ -23,9 +23,7 @@
 /// than a microsecond, so that more of them come together (`BlockIntake.pauseForMoreBlocks()`).
 ///
 /// libev calls no user code: `ModeLoop` records which descriptors are ready, and (j) calls out. Every lock is
-/// released before a call-out, and decisions made before it are checked again after it.
-///
-/// Loop's thread only.
+/// released before a call-out, and decisions made before it are checked again after it. Loop's thread only.
 struct Pass {
     let activation: Activation
     /// The index of the mode.
