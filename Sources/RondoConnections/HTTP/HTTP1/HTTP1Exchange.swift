@@ -19,8 +19,6 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     }
 
     private let connection: HTTP1Connection
-    /// Whether the connection is opened for this exchange.
-    private let isNew: Bool
     /// Whether the connection was already registered with the loop that is to serve it.
     private let isRegistered: Bool
     /// The owner, which releases its exchange when that has ended.
@@ -46,7 +44,7 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     private var lease: Lease?
 
     /// - Parameters:
-    ///   - connection: The connection of the lease, or one that is not open yet if the lease has none.
+    ///   - connection: That of the lease; not open yet if it is new.
     ///   - lease: The lease, which the exchange ends.
     init(
         over connection: HTTP1Connection, by lease: consuming Lease, of owner: any ExchangeOwner,
@@ -56,10 +54,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         times = reporting.times ? ExchangeTimes() : nil
         self.owner = owner
         self.connection = connection
-        isNew = lease.connection == nil
-        isRegistered = !isNew && connection.takeRegistration()
-        phase = isNew ? .opening : .open
-        if isNew { lease.connection = .ready(connection) }
+        isRegistered = connection.isReused && connection.takeRegistration()
+        phase = connection.isReused ? .open : .opening
         self.lease = consume lease
     }
 
@@ -71,6 +67,9 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             isWaitingForGoAhead: sender?.isWaitingForGoAhead ?? false,
             hasResponse: connection.codec.hasReceivedAnyByteOfResponse, hasInformational: hasInformational)
     }
+
+    /// Whether the connection is opened for this exchange.
+    private var isNew: Bool { !connection.isReused }
 
     private var isSent: Bool { sender?.isSent ?? false }
 

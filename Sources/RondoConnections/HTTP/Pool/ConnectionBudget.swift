@@ -66,7 +66,7 @@ final class ConnectionBudget: Sendable {
     private let queued = Atomic(0)
     private let pools = Mutex<[WeakPool]>([])
     /// The servers whose connections are closed next.
-    private let idleServers = Mutex(IdleServers())
+    private let evictionOrder = Mutex(EvictionOrder())
 
     init(_ limits: ConnectionLimits = ConnectionLimits()) {
         maximumInUse = Atomic(limits.connections)
@@ -129,21 +129,21 @@ final class ConnectionBudget: Sendable {
         while isOverIdleLimit, let oldest = popOldestIdle() {
             let (pool, server) = (oldest.pool, oldest.server)
             guard let since = pool?.closeOldest(to: server, idleSince: oldest.since) else { continue }
-            idleServers.withLock { $0.add(IdleServers.Entry(pool: pool, server: server, since: since)) }
+            evictionOrder.withLock { $0.add(EvictionOrder.Entry(pool: pool, server: server, since: since)) }
         }
     }
 
     /// The server whose idle connection is to be closed next. All origins are searched only if none is known,
     /// because most may have no idle connection.
-    private func popOldestIdle() -> IdleServers.Entry? {
-        if let known = idleServers.withLock({ $0.popOldest() }) { return known }
+    private func popOldestIdle() -> EvictionOrder.Entry? {
+        if let known = evictionOrder.withLock({ $0.popOldest() }) { return known }
         let pools = pools.withLock { $0.compactMap(\.pool) }
         let found = pools.flatMap { pool in
-            pool.idleServers.map { IdleServers.Entry(pool: pool, server: $0.server, since: $0.since) }
+            pool.idleServers.map { EvictionOrder.Entry(pool: pool, server: $0.server, since: $0.since) }
         }
-        return idleServers.withLock { idleServers in
-            idleServers.replace(by: found, at: LoopClock.systemNow)
-            return idleServers.popOldest()
+        return evictionOrder.withLock { evictionOrder in
+            evictionOrder.replace(by: found, at: LoopClock.systemNow)
+            return evictionOrder.popOldest()
         }
     }
 

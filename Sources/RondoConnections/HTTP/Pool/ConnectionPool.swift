@@ -223,7 +223,7 @@ package final class ConnectionPool: BudgetPool {
         HeapTrimmer.shared.trimAfterBurst()
         let oldest = origins.compactMap(\.oldestIdleSince).min()
         let seconds = oldest.map {
-            max(0, IdleConnections<IdleConnection>.maximumIdleSeconds - now.seconds(since: $0))
+            max(0, IdleConnections<PooledConnection>.maximumIdleSeconds - now.seconds(since: $0))
         }
         // At the latest shortly after the next connection expires.
         sweepAgain(in: seconds.map { min($0 + 0.1, secondsBetweenLooks) })

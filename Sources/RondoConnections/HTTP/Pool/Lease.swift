@@ -17,11 +17,11 @@ struct Lease: ~Copyable {
     private let loop: RunLoop
     private let origin: Origin
     /// The connection as it was idle; nil if one is to be opened. The exchange sets the one that it uses.
-    var connection: IdleConnection?
+    var connection: PooledConnection?
     private var count = Count.atServer
 
     /// - Parameter connection: One that was idle; nil if one is to be opened.
-    init(of origin: Origin, loop: RunLoop, connection: IdleConnection?) {
+    init(of origin: Origin, loop: RunLoop, connection: PooledConnection?) {
         self.origin = origin
         self.loop = loop
         self.connection = connection

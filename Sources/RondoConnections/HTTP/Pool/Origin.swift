@@ -10,7 +10,7 @@ internal import RondoStreams
 /// the locks of channels, queues, sources and loops, because a channel may be removed from its loops under
 /// it.
 final class Origin: BudgetCandidate {
-    private typealias State = OriginState<IdleConnection, LeaseWait>
+    private typealias State = OriginState<PooledConnection, LeaseWait>
 
     /// The result of a request for a connection.
     enum LeaseOutcome: ~Copyable {
@@ -43,7 +43,7 @@ final class Origin: BudgetCandidate {
     ///     schedule, not the one that serves this pass.
     ///   - queue: The queue of the only loop and mode in which the connection is to be served; nil if there
     ///     are several. A connection that is registered with it stays registered (see
-    ///     `KeptConnection.takeRegistration()`); any other is in no run loop.
+    ///     `ServerConnection.takeRegistration()`); any other is in no run loop.
     ///   - wait: Made if the request has to wait.
     ///   - mayReuse: False if the connection has to be a new one.
     func lease(
@@ -85,7 +85,7 @@ final class Origin: BudgetCandidate {
 
     /// Takes an idle connection that shows no sign of being dead; nil if there is none. The lock is held for
     /// the choice, not for the look at the socket.
-    func takeIdle(_ key: ConnectionKey, of loop: RunLoop, at queue: SharedQueue?) -> IdleConnection? {
+    func takeIdle(_ key: ConnectionKey, of loop: RunLoop, at queue: SharedQueue?) -> PooledConnection? {
         let isUsable = Self.usableFilter
         let loop = ObjectIdentifier(loop)
         while true {
@@ -103,7 +103,7 @@ final class Origin: BudgetCandidate {
     /// Excludes a connection whose last callback is still on the stack, because the delegate has run the loop
     /// again: its source is paused there, so that the inner run would not serve it. That is rare; otherwise
     /// nil.
-    private static var usableFilter: (@Sendable (IdleConnection) -> Bool)? {
+    private static var usableFilter: (@Sendable (PooledConnection) -> Bool)? {
         guard RunLoop.servesInOuterRun else { return nil }
         return { idle in !idle.isServedInOuterRun }
     }
@@ -111,7 +111,7 @@ final class Origin: BudgetCandidate {
     /// Unregisters an idle connection that was chosen, unless it is registered with `queue`, and looks at it.
     ///
     /// - Returns: False if the connection was dead, and is closed.
-    private func prepare(_ idle: IdleConnection, at queue: SharedQueue?) -> Bool {
+    private func prepare(_ idle: PooledConnection, at queue: SharedQueue?) -> Bool {
         idle.unregister(unlessAt: queue)
         if idle.checkIdle() { return true }
         idle.close()
@@ -146,13 +146,13 @@ final class Origin: BudgetCandidate {
     func endLeaseOutsideServerCount() { end { _ in ([], nil, budget.giveBack(toIdle: false)) } }
 
     /// Ends a lease whose connection is idle from now on.
-    func endLease(keeping connection: KeptConnection, of loop: RunLoop) {
+    func endLease(keeping connection: ServerConnection, of loop: RunLoop) {
         guard pool.keeps(connection.generation), budget.keepsIdle else {
             connection.unregister(unlessAt: nil)
             connection.channel.close()
             return endLease()
         }
-        let idle = IdleConnection.ready(connection)
+        let idle = PooledConnection.ready(connection)
         let (key, loop) = (connection.key, ObjectIdentifier(loop))
         let now = LoopClock.systemNow
         end { state in
@@ -171,7 +171,7 @@ final class Origin: BudgetCandidate {
     private func end(
         _ change:
             @Sendable (inout State) -> (
-                dropped: [IdleConnection], parked: IdleConnection?, ConnectionBudget.Counts
+                dropped: [PooledConnection], parked: PooledConnection?, ConnectionBudget.Counts
             )
     ) {
         let (dropped, parked, counts, admitted, lacking) = state.withLock { state in
@@ -186,7 +186,7 @@ final class Origin: BudgetCandidate {
     }
 
     /// Releases connections that were removed under the lock: some closed, one parked.
-    private func release(_ dropped: [IdleConnection], _ parked: IdleConnection?) {
+    private func release(_ dropped: [PooledConnection], _ parked: PooledConnection?) {
         for idle in dropped { idle.close() }
         if parked != nil { HeapTrimmer.shared.noteParked() }
     }
@@ -228,9 +228,9 @@ final class Origin: BudgetCandidate {
 
     /// Unregisters an idle connection from its loop, unless a load has taken it by now. Any thread may call
     /// it.
-    func unregister(_ connection: KeptConnection) {
+    func unregister(_ connection: ServerConnection) {
         let (key, identity, maximumReady) = (connection.key, ObjectIdentifier(connection), pool.maximumReady)
-        let (left, parked) = state.withLock { state -> (ClientSchedule.RemovedQueues?, IdleConnection?) in
+        let (left, parked) = state.withLock { state -> (ClientSchedule.RemovedQueues?, PooledConnection?) in
             guard let found = state.idle.find(for: key, where: { $0.isSame(as: identity) }),
                 case .ready(let idle) = found.connection, idle.takeRegistration()
             else { return (nil, nil) }
@@ -252,7 +252,7 @@ final class Origin: BudgetCandidate {
     /// - Returns: The connection that was parked, to be released outside the lock.
     private func park(
         behind count: Int, for key: ConnectionKey, of loop: ObjectIdentifier?, in state: inout State
-    ) -> IdleConnection? {
+    ) -> PooledConnection? {
         guard state.idle.count > count, let position = state.idle.position(behind: count, for: key, of: loop)
         else {
             return nil
@@ -267,7 +267,7 @@ final class Origin: BudgetCandidate {
     var idleDescriptors: [Int32] { state.withLock { $0.idle.all.compactMap(\.descriptor) } }
 
     /// Removes the dead connections among those whose descriptors have something to read.
-    func removeDead(among readable: Set<Int32>) -> [IdleConnection] {
+    func removeDead(among readable: Set<Int32>) -> [PooledConnection] {
         remove { state in
             state.remove { idle in
                 idle.descriptor.map(readable.contains) ?? true && !idle.checkIdle()
@@ -275,20 +275,20 @@ final class Origin: BudgetCandidate {
         }
     }
 
-    func removeExpired(now: LoopInstant) -> [IdleConnection] { remove { $0.removeExpired(now: now) } }
+    func removeExpired(now: LoopInstant) -> [PooledConnection] { remove { $0.removeExpired(now: now) } }
 
     /// Removes the oldest idle connection, unless it became idle after `since`.
-    func removeOldest(idleSince since: LoopInstant) -> IdleConnection? {
+    func removeOldest(idleSince since: LoopInstant) -> PooledConnection? {
         remove { idle in
             guard let oldest = idle.oldestSince, oldest <= since else { return [] }
             return idle.removeOldest().map { [$0] } ?? []
         }.first
     }
 
-    func removeAll() -> [IdleConnection] { remove { $0.removeAll() } }
+    func removeAll() -> [PooledConnection] { remove { $0.removeAll() } }
 
-    private func remove(_ body: (inout IdleConnections<IdleConnection>) -> [IdleConnection])
-        -> [IdleConnection]
+    private func remove(_ body: (inout IdleConnections<PooledConnection>) -> [PooledConnection])
+        -> [PooledConnection]
     {
         state.withLock { state in
             let removed = body(&state.idle)

@@ -29,25 +29,23 @@ final class Route: Sendable {
 
     /// Makes an exchange for `owner`, which is not started yet. It ends the lease.
     ///
-    /// A kept connection makes the exchange of its version. The version of a new one is decided here, by the
-    /// route: its connections offer nothing but `http/1.1` by ALPN (`tls(of:)`), so that the version is known
-    /// before a channel is open. Where they offer HTTP/2 too, it is known once the connection is secured: an
-    /// exchange that opens a connection then becomes one of the version that was negotiated. A parked
-    /// connection is a plain socket, which speaks HTTP/1.1.
+    /// A connection makes the exchange of its version. The version of a new connection is decided here: the
+    /// route offers nothing but `http/1.1` by ALPN (`tls(of:)`), so that the version is known before a channel
+    /// is open. Where it offers HTTP/2 too, the version is known once the connection is secured: an exchange
+    /// that opens a connection then becomes one of the version that was negotiated. A parked connection is a
+    /// plain socket, which speaks HTTP/1.1.
     func makeExchange(
         over lease: consuming Lease, for owner: any ExchangeOwner, reporting: ExchangeReporting
     ) -> any Exchange {
-        let idle = lease.connection
-        let connection: HTTP1Connection
-        switch idle {
+        let connection: ServerConnection
+        switch lease.connection {
         case .ready(let kept): return kept.makeExchange(over: lease, for: owner, reporting: reporting)
-        case .parked(let socket):
-            connection = HTTP1Connection(resuming: socket, for: key, of: origin)
-            // The lease would close the socket, which `connection` owns now.
-            lease.connection = .ready(connection)
+        case .parked(let socket): connection = HTTP1Connection(resuming: socket, for: key, of: origin)
         case nil: connection = HTTP1Connection(SocketChannel(channel), key: key, of: origin)
         }
-        return HTTP1Exchange(over: connection, by: lease, of: owner, reporting: reporting)
+        // In place of the socket that was parked: the connection owns it now.
+        lease.connection = .ready(connection)
+        return connection.makeExchange(over: lease, for: owner, reporting: reporting)
     }
 
     /// The TLS settings of a route's connections: those of the protocols of `settings` remain (ALPN) for

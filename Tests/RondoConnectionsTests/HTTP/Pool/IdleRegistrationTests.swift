@@ -13,7 +13,7 @@ import Testing
     ///
     /// `@unchecked Sendable`: looked at on the loop's thread, while that serves it.
     private final class Kept: @unchecked Sendable {
-        private let connection: KeptConnection
+        private let connection: ServerConnection
 
         convenience init(_ server: TestServer) throws {
             try self.init(ConnectionKey(host: "127.0.0.1", port: Int(server.port), tls: nil)) {

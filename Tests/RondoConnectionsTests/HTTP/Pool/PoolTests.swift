@@ -12,7 +12,7 @@ extension ConnectionPool {
     ///
     /// - Parameter queue: The queue with which it stays registered; nil if it leaves all loops.
     func add(
-        _ connection: KeptConnection, of loop: RunLoop = .loader, registeredAt queue: SharedQueue? = nil
+        _ connection: ServerConnection, of loop: RunLoop = .loader, registeredAt queue: SharedQueue? = nil
     ) {
         let wait = LeaseWait(priority: 0.5) {}
         switch findOrMakeOrigin(of: connection.key.server).lease(
@@ -27,7 +27,7 @@ extension ConnectionPool {
     }
 
     /// An idle connection, for a loop that has none of its own but those of `add(_:)`.
-    func take(for key: ConnectionKey) -> KeptConnection? {
+    func take(for key: ConnectionKey) -> ServerConnection? {
         let origin = findOrMakeOrigin(of: key.server)
         return switch origin.takeIdle(key, of: .loader, at: nil) {
         case .ready(let connection): connection
@@ -59,7 +59,7 @@ extension ConnectionPool {
     /// A connection over which a request was answered, and which is in no pool. (Those of the process are closed
     /// where suites begin and end.)
     private static func usedConnection(_ key: ConnectionKey, _ load: () throws -> Void) throws
-        -> KeptConnection
+        -> ServerConnection
     {
         for _ in 0..<3 {
             try load()
@@ -68,7 +68,7 @@ extension ConnectionPool {
         throw NeverCame(description: "no connection was kept")
     }
 
-    private static func usedConnection(_ server: TestServer) throws -> KeptConnection {
+    private static func usedConnection(_ server: TestServer) throws -> ServerConnection {
         try usedConnection(key(server)) { try load(server.url()) }
     }
 
@@ -154,7 +154,7 @@ extension ConnectionPool {
     ///
     /// `@unchecked Sendable`: the test does not use the connection once the loop's thread has it, and waits for that thread.
     private struct SentConnection: @unchecked Sendable {
-        let connection: KeptConnection
+        let connection: ServerConnection
     }
 
     /// The server's end, or bytes that no request has asked for, such as its answer to a request that never was.
@@ -259,7 +259,7 @@ extension ConnectionPool {
     }
 
     /// Not by a load, since a suite that ends would close what another one has put into the process's pool.
-    private static func answer(to target: String, over connection: KeptConnection) throws -> String {
+    private static func answer(to target: String, over connection: ServerConnection) throws -> String {
         let kept = SentConnection(connection: connection)
         return try onLoopThread { loop in
             let channel = kept.connection.channel

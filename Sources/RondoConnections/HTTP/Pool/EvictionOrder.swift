@@ -5,7 +5,7 @@ internal import RondoCore
 /// It is a picture of one moment, because nothing may be noted with each request. Connections that become
 /// idle later are younger than all that are in the picture, so it stays true until its servers are used up,
 /// and is then taken again. Whether a connection has been used meanwhile is found out when its turn comes.
-struct IdleServers {
+struct EvictionOrder {
     struct Entry {
         weak var pool: (any BudgetPool)?
         let server: ConnectionKey.Server

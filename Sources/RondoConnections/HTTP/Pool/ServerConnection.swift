@@ -3,14 +3,14 @@ internal import RondoStreams
 
 internal import struct Synchronization.Atomic
 
-/// A connection to a server, kept between exchanges. A new connection is one too, from before it is open;
-/// `isReused` tells whether it has served a request before. It has a subclass for each version of HTTP, whose
+/// A connection to a server, from before it is opened until it is closed. Exchanges use it one after the
+/// other; `isReused` tells whether it has served one. It has a subclass for each version of HTTP, whose
 /// exchange it makes.
 ///
 /// While it is in use, only its exchange accesses it; while it is idle, only its origin does: under the
 /// origin's lock, or after taking it out and before putting it back.
 /// `registration` is atomic.
-class KeptConnection: DeferredWork {
+class ServerConnection: DeferredWork {
     final let channel: SocketChannel
     final let key: ConnectionKey
     final let origin: Origin

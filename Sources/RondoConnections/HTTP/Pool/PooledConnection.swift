@@ -1,12 +1,12 @@
 internal import RondoCore
 internal import RondoStreams
 
-/// An idle connection: one that no load uses.
+/// A connection as the pool keeps it and leases it: ready for an exchange, or as its descriptor alone.
 ///
 /// `@unchecked Sendable`: the exchange that hands the connection in must not use it afterwards, and it is
 /// handed out once.
-enum IdleConnection: @unchecked Sendable {
-    case ready(KeptConnection)
+enum PooledConnection: @unchecked Sendable {
+    case ready(ServerConnection)
     /// Only the descriptor is kept, because there are many idle connections to the server.
     case parked(ParkedSocket)
 
@@ -37,7 +37,7 @@ enum IdleConnection: @unchecked Sendable {
         }
     }
 
-    /// See `KeptConnection.unregister(unlessAt:)`.
+    /// See `ServerConnection.unregister(unlessAt:)`.
     func unregister(unlessAt queue: SharedQueue?) {
         if case .ready(let connection) = self { connection.unregister(unlessAt: queue) }
     }
@@ -50,7 +50,7 @@ enum IdleConnection: @unchecked Sendable {
     }
 
     /// Nil if it is parked already, or cannot be parked.
-    func parked() -> IdleConnection? {
+    func parked() -> PooledConnection? {
         guard case .ready(let connection) = self, !connection.isRegisteredIdle else { return nil }
         return connection.channel.park().map { .parked($0) }
     }
