@@ -255,8 +255,8 @@ final class Authenticator {
         if head.status != 407, !ofProxy.isIdle {
             let info = isFromProxy ? head.fields.firstBytes(of: "Proxy-Authentication-Info") : nil
             // A proxy that has made the tunnel has looked at the credential, whatever the server says through
-            // it.
-            let isUndecided = isUndecided && isFromProxy
+            // it. A 401 that comes otherwise may be the proxy's own: some refuse a password by it.
+            let isUndecided = isFromProxy && (isUndecided || head.status == 401)
             if let failure = accept(info, isUndecided: isUndecided, isProxy: true) { return failure }
         }
         return nil

@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [true, false], [429, 503])
+    @Test(arguments: [true, false], [401, 429, 503])
     func `UC-51 a server's response through a tunnel does not leave open what the proxy has accepted`(
         isTunnel: Bool, status: Int
     ) throws {
@@ -120,6 +120,10 @@ import Testing
         let failure = authenticator.received(head, isFromProxy: !isTunnel)
         #expect(failure == nil)
         #expect((stored.defaultCredential(for: inquiry.space) != nil) == isTunnel)
+        let next = ResponseHead(status: 200, fields: HeaderFields())
+        let later = authenticator.received(next, isFromProxy: !isTunnel)
+        #expect(later == nil)
+        #expect(stored.defaultCredential(for: inquiry.space) != nil)
     }
 
     /// Answers a challenge by a credential for the session.

@@ -98,8 +98,12 @@ import Testing
         let spaces = Box<[String]>([])
         let recorder = Recorder()
         let user: String
+        let persistence: URLCredential.Persistence
 
-        init(user: String = "user") { self.user = user }
+        init(user: String = "user", persistence: URLCredential.Persistence = .none) {
+            self.user = user
+            self.persistence = persistence
+        }
 
         func connection(_ connection: URLConnection, willSendRequestFor challenge: URLAuthenticationChallenge)
         {
@@ -115,7 +119,7 @@ import Testing
                 challenge.sender?.continueWithoutCredential(for: challenge)
             } else {
                 challenge.sender?.use(
-                    URLCredential(user: user, password: "pass", persistence: .none), for: challenge)
+                    URLCredential(user: user, password: "pass", persistence: persistence), for: challenge)
             }
         }
     }
@@ -155,6 +159,25 @@ import Testing
             #expect(delegate.recorder.response?.statusCode == 407)
             #expect(delegate.recorder.calls.last == "finish")
         }
+    }
+
+    @Test func `UC-51 a password that the proxy refuses by a 401 is not stored`() throws {
+        let realm = "refused by 401"
+        let proxy = try TestServer { peer in
+            while true {
+                if try peer.readRequest().value("Proxy-Authorization") == nil {
+                    try peer.respond(
+                        "407 Proxy Authentication Required", ["Proxy-Authenticate: Basic realm=\"\(realm)\""])
+                } else {
+                    try peer.respond("401 Unauthorized", ["WWW-Authenticate: Basic realm=\"\(realm)\""])
+                }
+            }
+        }
+        let delegate = Knowing(user: "nobody", persistence: .forSession)
+        try Self.run(url("http://host.example/"), delegate, by: proxy)
+        #expect(delegate.spaces.value.prefix(2) == ["true \(realm) 0", "false \(realm) 0"])
+        #expect(delegate.recorder.response?.statusCode == 401)
+        #expect(!URLCredentialStorage.shared.allCredentials.keys.contains { $0.realm == realm })
     }
 
     @Test func `UC-57 a proxy that makes no tunnel sets no cookies of the server`() throws {
