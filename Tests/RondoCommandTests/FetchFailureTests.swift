@@ -91,8 +91,8 @@ struct FetchFailureTests {
 
     @Test func `a TLS failure after the handshake has the exit code of a failed receive`() throws {
         for reason in [
-            TLSError.Reason.protocolViolation("bad record"), .alert(TLSError.Alert(number: 116)),
-            .notTLS("wrong version number"),
+            TLSError.Reason.protocolViolation("bad record"), .alert(.handshakeFailure),
+            .certificateRequired(.certificateRequired), .notTLS("wrong version number"),
         ] {
             let failure = LoadFailure.channel(.tls(TLSError(reason, host: "example.com")))
             #expect(try Self.failure(failure, scheme: "https").status == .noTLS)

@@ -69,7 +69,7 @@ extension URLSessionConfiguration {
 }
 
 /// A server of TLS that wants a certificate of its client, and sends its first line back reversed.
-func demandingServer() throws -> (TestServerProcess, UInt16) {
+func demandingServer(_ version: String = "TLSv1_3") throws -> (TestServerProcess, UInt16) {
     let certificates = TestCertificates.shared
     let script = """
         import socket, ssl, sys
@@ -79,6 +79,7 @@ func demandingServer() throws -> (TestServerProcess, UInt16) {
         context.load_cert_chain(sys.argv[1], sys.argv[2])
         context.load_verify_locations(sys.argv[3])
         context.verify_mode = ssl.CERT_REQUIRED
+        context.maximum_version = ssl.TLSVersion[sys.argv[4]]
         while True:
             peer = listener.accept()[0]
             try:
@@ -90,7 +91,7 @@ func demandingServer() throws -> (TestServerProcess, UInt16) {
         """
     let server = try TestServerProcess([
         "python3", "-c", script, certificates.path(.good), certificates.keyPath(.good),
-        certificates.authorityPath,
+        certificates.authorityPath, version,
     ])
     return (server, try server.port(after: "PORT "))
 }

@@ -73,7 +73,7 @@ extension TLSError {
             }
         case .certificateMissing: -9801
         case .protocolVersion: -9836
-        case .alert: -9824
+        case .alert, .certificateRequired: -9824
         case .closedDuringHandshake: -9806
         case .notTLS, .protocolViolation: -9800
         case .system: -9810

@@ -10,6 +10,8 @@ package struct TLSError: Error, Hashable, Sendable {
         case certificate(CertificateProblem)
         /// The client has sent no certificate, and this server requires one.
         case certificateMissing
+        /// This client has sent no certificate, and the server requires one; the alert by which it says so.
+        case certificateRequired(Alert)
         /// The two sides have no version of TLS in common; OpenSSL's words for it.
         case protocolVersion(String)
         /// The peer has aborted with an alert.
@@ -42,12 +44,17 @@ package struct TLSError: Error, Hashable, Sendable {
 
         package static let handshakeFailure = Alert(number: 40)
         package static let protocolVersion = Alert(number: 70)
+        package static let certificateRequired = Alert(number: 116)
 
         package init(number: UInt8) { self.number = number }
 
         /// "handshake failure (alert 40)".
         package var description: String {
-            "\(String(cString: SSL_alert_desc_string_long(Int32(number)))) (alert \(number))"
+            // OpenSSL 3.0 has no words for this one.
+            let words =
+                self == .certificateRequired
+                ? "certificate required" : String(cString: SSL_alert_desc_string_long(Int32(number)))
+            return "\(words) (alert \(number))"
         }
     }
 
@@ -84,6 +91,9 @@ extension TLSError: CustomStringConvertible {
                 + "The \(isServers ? "client" : "server") should offer TLS 1.2 or 1.3; see TLSSettings.minimumVersion"
         case .alert(let alert):
             return "\(peer) refused to go on with TLS: \(alert)\(hint(for: alert))"
+        case .certificateRequired(let alert):
+            return "\(peer) refused to go on with TLS: \(alert). "
+                + "It asks for a certificate of this side's (TLSSettings.identity)"
         case .closedDuringHandshake(let code):
             let how = code.map { ": \(SocketError.sentence(of: $0))" } ?? ""
             return "\(peer) closed the connection before it was secured\(how). "
@@ -111,7 +121,7 @@ extension TLSError: CustomStringConvertible {
         case 42...46,
             48 where isServers:
             ". It does not trust this server's certificate (TLSSettings.identity)"
-        case 42...46, 48, 116: ". It asks for a certificate of this side's that it trusts"
+        case 42...46, 48: ". It asks for a certificate of this side's that it trusts"
         case 112: ". It has no certificate for that name"
         case 120: ". It speaks none of the protocols in TLSSettings.alpn"
         default: ""
@@ -163,7 +173,8 @@ enum OpenSSLErrors {
             SSL_R_VERSION_TOO_HIGH, SSL_R_NO_PROTOCOLS_AVAILABLE, SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
             return .protocolVersion(entry.words)
         case SSL_AD_REASON_OFFSET...(SSL_AD_REASON_OFFSET + 255):
-            return .alert(TLSError.Alert(number: UInt8(entry.reason - SSL_AD_REASON_OFFSET)))
+            let alert = TLSError.Alert(number: UInt8(entry.reason - SSL_AD_REASON_OFFSET))
+            return alert == .certificateRequired ? .certificateRequired(alert) : .alert(alert)
         default:
             return .protocolViolation(entry.words)
         }

@@ -407,6 +407,19 @@ import Testing
         #expect(delegate?.log.entries.contains("session ServerTrust 0") ?? true)
     }
 
+    @Test(arguments: ["TLSv1_2", "TLSv1_3"])
+    func `UC-59 a server that wants a certificate fails the load with -1206`(version: String) async throws {
+        let (server, port) = try demandingServer(version)
+        defer { server.terminate() }
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.trustTestAuthority()
+        let session = URLSession(configuration: configuration)
+        defer { session.invalidateAndCancel() }
+        let target = try #require(URL(string: "https://127.0.0.1:\(port)/"))
+        let error = await #expect(throws: URLError.self) { _ = try await session.data(from: target) }
+        #expect(error?.code == .clientCertificateRequired)
+    }
+
     @Test func `UC-59 the alert of a server that wants a certificate counts more than the write that fails`()
         async throws
     {

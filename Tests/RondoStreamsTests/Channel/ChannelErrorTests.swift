@@ -11,7 +11,7 @@ import Testing
         }
         let ofTLS: [TLSError.Reason] = [
             .certificateMissing, .protocolVersion(""), .alert(.handshakeFailure), .closedDuringHandshake(nil),
-            .notTLS(""), .protocolViolation(""), .settings(""),
+            .notTLS(""), .protocolViolation(""), .settings(""), .certificateRequired(.certificateRequired),
         ]
         for reason in ofTLS { #expect(error(reason).isFailureOfTLS, "\(reason)") }
         #expect(!error(.system(ECONNRESET)).isFailureOfTLS)

@@ -292,6 +292,17 @@ import Testing
         #expect(findings.prefix(4) == ["error", "error", NSStreamSocketSSLErrorDomain, "-9800"])
     }
 
+    @Test func `ST-41 a server of TLS 1.2 that demands a certificate is told of as such`() throws {
+        let (server, port) = try OpenSSLServer.start(
+            .good, ["-tls1_2", "-Verify", "1", "-verify_return_error"])
+        defer { server.terminate() }
+        let findings = try failing(port, host: "localhost") {
+            _ = $0.setProperty(TLSSettings.test as AnyObject, forKey: .tlsSettingsKey)
+        }
+        #expect(findings.dropFirst(2).prefix(2) == [NSStreamSocketSSLErrorDomain, "-9824"])
+        #expect(findings.dropFirst(4).first?.contains("asks for a certificate of this side's") == true)
+    }
+
     @Test(arguments: ["settings", "level and settings", "dictionary"])
     func `ST-42 streams are secured after they were opened`(by way: String) throws {
         let (server, port) = try PythonServer.start(.startTLS)

@@ -60,12 +60,13 @@ import Testing
         let reasons: [TLSError.Reason] = [
             .protocolVersion("unsupported protocol"), .alert(.handshakeFailure), .closedDuringHandshake(nil),
             .closedDuringHandshake(ECONNRESET), .notTLS("wrong version number"), .system(EPIPE),
-            .protocolViolation("bad record"),
+            .protocolViolation("bad record"), .certificateRequired(.certificateRequired),
         ]
         for reason in reasons {
             #expect(TLSError(reason, host: "example.com").description.contains("example.com"))
             #expect(TLSError(reason).description.contains("server"))
         }
         for number in 0...255 { #expect(!TLSError.Alert(number: UInt8(number)).description.isEmpty) }
+        #expect(TLSError.Alert.certificateRequired.description == "certificate required (alert 116)")
     }
 }

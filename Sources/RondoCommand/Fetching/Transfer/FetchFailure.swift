@@ -139,7 +139,8 @@ struct FetchFailure: Error, Equatable {
         case .settings(_, .ciphers): .badCipher
         case .settings(_, .authorities): .badAuthorities
         case .settings(_, .revocationLists): .badRevocationList
-        case .certificateMissing, .protocolVersion, .alert, .notTLS, .protocolViolation:
+        case .certificateMissing, .certificateRequired, .protocolVersion, .alert, .notTLS,
+            .protocolViolation:
             isRequestSent ? .receiveFailed : .noTLS
         case .settings(_, .other), .closedDuringHandshake, .system: nil
         }

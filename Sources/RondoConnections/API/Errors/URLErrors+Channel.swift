@@ -44,9 +44,9 @@ extension URLErrors {
         case .alert(let alert):
             switch alert.number {
             case 42...46, 48: .clientCertificateRejected
-            case 116: .clientCertificateRequired
             default: .secureConnectionFailed
             }
+        case .certificateRequired: .clientCertificateRequired
         case .system: .networkConnectionLost
         case .certificateMissing, .protocolVersion, .closedDuringHandshake, .notTLS, .protocolViolation,
             .settings:
