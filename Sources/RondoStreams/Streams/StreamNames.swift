@@ -37,7 +37,7 @@ extension Foundation.Stream.PropertyKey {
 
     /// The TLS settings of a socket stream (`TLSSettings`). Set before the streams are opened, they secure
     /// the connection from the start; set later, from that point on (STARTTLS, rule ST-42). A secured
-    /// connection stays secured.
+    /// connection stays secured; one whose output stream was closed cannot be secured any more.
     public static let tlsSettingsKey = Self(rawValue: "RondoStreamPropertyTLSSettings")
 
     /// The results of a socket stream's TLS handshake, a `TLSInformation`; nil before the handshake is done.

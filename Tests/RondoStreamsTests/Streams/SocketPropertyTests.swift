@@ -37,6 +37,24 @@ import Testing
         #expect(findings == ["true", "true", "true", "true", "false", "false"])
     }
 
+    @Test func `ST-42 ST-33 a connection whose output was closed cannot be secured`() throws {
+        let server = try ContentServer([1, 2, 3])
+        let findings = try onStreamThread { [port = server.port] _ in
+            let (input, output) = streamsToHost(port)
+            input.open()
+            output.open()
+            var findings = ["\(input.bytes(1))"]
+            output.close()
+            let settings = TLSSettings.test as AnyObject
+            for stream in [input, output] as [Foundation.Stream] {
+                findings.append("\(stream.setProperty(settings, forKey: .tlsSettingsKey))")
+                findings.append("\(stream.property(forKey: .tlsSettingsKey) == nil)")
+            }
+            return findings + ["\(input.allBytes())", "\(input.streamError == nil)"]
+        }
+        #expect(findings == ["(1, [1])", "false", "true", "false", "true", "(0, [2, 3])", "true"])
+    }
+
     @Test func `ST-39 options of the socket are set before and after it is opened`() throws {
         let listener = try TestListener()
         let findings = try onStreamThread { [port = listener.port] loop in

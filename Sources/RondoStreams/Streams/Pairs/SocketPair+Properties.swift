@@ -97,9 +97,11 @@ extension SocketPair {
         return true
     }
 
-    /// - Returns: False if the channel is secured already, or closed, or TLS has begun.
+    /// - Returns: False if the channel is secured already, or closed, or TLS has begun, or if the peer was told
+    ///   that nothing more comes from here: a handshake could not be sent.
     func secure(_ channel: SocketChannel, by tls: TLSSettings?) -> Bool {
         let wasOpen = channel.isOpen
+        if wasOpen, tls != nil, writer.hasEnded { return false }
         if tls != nil { channel.joinHandshakes(settings.value.handshakes) }
         guard channel.secure(tls, received: reader.bytesAhead) else { return false }
         if wasOpen, tls != nil {
