@@ -16,7 +16,8 @@ package indirect enum ChannelError: Error, Equatable, Sendable {
     case evicted(host: String, port: Int, limit: Int)
     /// The connection failed after it had been open.
     case broken(host: String, port: Int, SocketError)
-    /// A proxy on the way to the host cannot be reached, or cannot be secured.
+    /// A proxy on the way to the host cannot be reached, or cannot be secured, or has not let the connection
+    /// through within the time limit.
     case proxy(host: String, ChannelError)
 
     /// Whether TLS has failed, and not the kernel's read or write below it.
@@ -86,17 +87,23 @@ extension ChannelError: CustomStringConvertible {
         case .tls(let error): error.description
         case .negotiation(let error): error.description
         case .timedOut(let host, let port, let seconds):
-            "the connection\(Self.peer(host, port)) was not ready within "
-                + "\(seconds.formatted(.number.precision(.fractionLength(0...3)))) s"
+            "the connection\(Self.peer(host, port)) was not ready within \(Self.time(seconds))"
         case .evicted(let host, let port, let limit):
             "the TLS handshake with \(Self.place(host, port)) was given up: \(limit) newer ones had begun "
                 + "before it was over (StreamListener.Configuration.maximumUnfinishedHandshakes)"
         case .broken(let host, let port, let error):
             "the connection\(Self.peer(host, port))\(host.isEmpty || host.hasPrefix("/") ? "" : ",") broke: "
                 + error.description
+        case .proxy(let host, .timedOut(let proxy, let port, let seconds)):
+            "the connection to \(host) through the proxy \(Self.place(proxy, port)) was not ready within "
+                + Self.time(seconds)
         case .proxy(let host, let error):
             "the proxy on the way to \(host) cannot be used: \(error.description)"
         }
+    }
+
+    private static func time(_ seconds: Double) -> String {
+        "\(seconds.formatted(.number.precision(.fractionLength(0...3)))) s"
     }
 
     /// Nothing for a descriptor whose peer has no address.

@@ -126,7 +126,7 @@ package final class SocketChannel {
         switch phase {
         case .created: break
         case .opening(let opening):
-            guard opening.maySetTLS else { return opening.replaceUpgrade(by: settings) }
+            guard opening.isBeforeHost else { return opening.replaceUpgrade(by: settings) }
         case .open(let transport):
             guard !transport.isSecuredToHost else { return false }
             guard let settings else { return true }

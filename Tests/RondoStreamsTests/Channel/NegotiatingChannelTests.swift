@@ -61,6 +61,26 @@ private struct LineNegotiation: ProxyNegotiation {
         #expect(findings == ["connecting", "connected", "open", "220 hello\n"])
     }
 
+    @Test func `a proxy that does not answer is named when the time is over`() throws {
+        let server = try TestServer { $0.waitForEnd() }
+        defer { server.stop() }
+        let findings = try onStreamThread { [port = server.port] loop in
+            let route = ProxyRoute(
+                host: "127.0.0.1", port: Int(port), negotiation: LineNegotiation("behind"))
+            var configuration = SocketChannel.Configuration(host: "behind", port: 99, route: route)
+            configuration.openingLimit = 0.05
+            let talk = Conversation(SocketChannel(configuration))
+            talk.open(in: loop)
+            try loop.run { talk.failure != nil }
+            return [talk.failure?.description ?? ""]
+        }
+        #expect(
+            findings == [
+                "the connection to behind through the proxy 127.0.0.1, port \(server.port) was not ready "
+                    + "within 0.05 s"
+            ])
+    }
+
     @Test func `a negotiation of several exchanges may arrive byte by byte`() throws {
         let findings = try talk { peer in
             for byte in Array("WHO\nLAST\n".utf8) { try peer.send([byte]) }

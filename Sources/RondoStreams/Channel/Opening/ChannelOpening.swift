@@ -94,8 +94,9 @@ final class ChannelOpening {
         }
     }
 
-    /// Whether a change of the configuration's TLS settings still takes effect.
-    var maySetTLS: Bool {
+    /// Whether the connection is not with the host itself yet: a change of the configuration's TLS settings
+    /// still takes effect.
+    var isBeforeHost: Bool {
         switch stage {
         case .starting, .resolving, .connecting, .connected, .negotiating: true
         case .securing(_, let engine): engine.leadsToProxy
@@ -342,7 +343,13 @@ final class ChannelOpening {
     /// - Returns: False if the limit was reached; the channel is closed then.
     private func checkLimit() -> Bool {
         guard limit.takeExpiry(hasAnswer: hasAnswer) else { return true }
-        channel.fail(limit.timedOut(channel.configuration))
+        let configuration = channel.configuration
+        if isBeforeHost {
+            let (host, port) = configuration.nextHop
+            failOnFirstHop(limit.timedOut(host: host, port: port))
+        } else {
+            channel.fail(limit.timedOut(host: configuration.host, port: configuration.port))
+        }
         return false
     }
 

@@ -97,8 +97,8 @@ struct OpeningLimit {
         time = .grace(startTimers(after: Self.graceSeconds))
     }
 
-    func timedOut(_ configuration: ChannelConfiguration) -> ChannelError {
-        .timedOut(host: configuration.host, port: configuration.port, seconds: seconds)
+    func timedOut(host: String, port: Int) -> ChannelError {
+        .timedOut(host: host, port: port, seconds: seconds)
     }
 
     // MARK: - Handshakes
