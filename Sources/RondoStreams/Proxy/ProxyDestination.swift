@@ -39,7 +39,9 @@ struct ProxyDestination: Sendable, Equatable {
         error(.protocolViolation, "its answer is not one of \(article). Check the proxy's kind and port")
     }
 
-    var closed: NegotiationError { error(.closed, "it closed the connection without an answer") }
+    var closed: NegotiationError {
+        error(.closed, "it closed the connection before its answer was complete")
+    }
 
     var impossibleHost: NegotiationError {
         refused("this host or port cannot be written in a request to \(article)")

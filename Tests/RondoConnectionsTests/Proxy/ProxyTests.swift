@@ -213,6 +213,18 @@ import Testing
         #expect(recorder.error?.localizedDescription.contains("403") == true)
     }
 
+    @Test(arguments: ["", "HTTP/1.1 200 Conn"])
+    func `a proxy that closes before its answer is complete is said to have done so`(answer: String) throws {
+        let proxy = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send(answer)
+        }
+        let recorder = try load(url("https://host.example/")) { $0.configuration.proxy = Self.by(proxy.port) }
+        #expect(recorder.calls == ["fail -1004"])
+        let words = try #require(recorder.error?.localizedDescription)
+        #expect(words.contains("it closed the connection before its answer was complete"), "\(words)")
+    }
+
     @Test(arguments: ["http", "https"])
     func `a proxy that cannot be reached is named as the proxy`(scheme: String) throws {
         let refused = try RefusedPort()

@@ -89,7 +89,9 @@ struct TunnelNegotiation: ProxyNegotiation {
         }
     }
 
-    func receiveEnd() -> NegotiationError { failure(.closed, "it closed the connection without an answer") }
+    func receiveEnd() -> NegotiationError {
+        failure(.closed, "it closed the connection before its answer was complete")
+    }
 
     /// Whether the proxy claims to know the password, and the claim is false (RFC 7616 §3.5).
     private func failsMutualAuthentication(_ head: ResponseHead) -> Bool {

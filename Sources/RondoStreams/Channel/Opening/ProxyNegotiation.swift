@@ -36,7 +36,7 @@ package struct NegotiationError: Error, Sendable, CustomStringConvertible {
         case authentication
         /// The proxy's bytes violate its protocol.
         case protocolViolation
-        /// The proxy has closed the connection without an answer.
+        /// The proxy has closed the connection before its answer was complete.
         case closed
     }
 
