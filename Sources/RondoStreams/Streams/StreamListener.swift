@@ -178,8 +178,11 @@ public final class StreamListener {
         ) { source, _ in
             if let code = source.refusalCode {
                 reference.listener?.replaceRefusedSource(code)
-            } else {
-                reference.listener?.accept()
+                return
+            }
+            // The listener is not kept from one connection to the next: a callback may have released it.
+            for _ in 0..<StreamListener.connectionsPerReadiness {
+                guard reference.listener?.accept() ?? false else { return }
             }
         }
         source.label = "listener on \(socket.address)"
@@ -273,23 +276,26 @@ public final class StreamListener {
 
     // MARK: - Accepting
 
-    private func accept() {
-        for _ in 0..<Self.connectionsPerReadiness {
-            switch socket.accept() {
-            case .connection(let accepted, let peer):
-                hand(accepted, from: peer)
-                // The callback may have closed the listener, or taken it out of the mode.
-                guard isInRunningMode else { return }
-            case .none: return
-            case .lost: break
-            case .exhausted(let code): return startPause(code)
-            case .failed(let code):
-                let error = Self.error(
-                    code, SocketError(code: code, operation: .accept, address: socket.address).description)
-                close()
-                onTrouble?(error)
-                return
-            }
+    /// Accepts one connection.
+    ///
+    /// - Returns: Whether another one may be accepted for the same readiness.
+    private func accept() -> Bool {
+        switch socket.accept() {
+        case .connection(let accepted, let peer):
+            hand(accepted, from: peer)
+            // The callback may have closed the listener, or taken it out of the mode.
+            return isInRunningMode
+        case .none: return false
+        case .lost: return true
+        case .exhausted(let code):
+            startPause(code)
+            return false
+        case .failed(let code):
+            let error = Self.error(
+                code, SocketError(code: code, operation: .accept, address: socket.address).description)
+            close()
+            onTrouble?(error)
+            return false
         }
     }
 

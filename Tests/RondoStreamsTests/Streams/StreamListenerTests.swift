@@ -231,7 +231,10 @@ import Testing
         #expect(findings == ["0", "true", "false"])
     }
 
-    @Test func `a handler may close and release its listener`() throws {
+    @Test(arguments: [true, false])
+    func `a handler may release its listener, closed or not, and no other connection is accepted`(
+        closes: Bool
+    ) throws {
         let findings = try onStreamThread { loop in
             var listener: StreamListener? = try StreamListener(port: 0, host: "127.0.0.1")
             let port = listener!.port
@@ -239,7 +242,7 @@ import Testing
             var accepted = 0
             listener?.onConnection = { _ in
                 accepted += 1
-                listener?.close()
+                if closes { listener?.close() }
                 listener = nil
             }
             listener?.schedule(in: loop, forMode: .default)
