@@ -27,9 +27,14 @@ public struct StreamProxy: Sendable, Hashable {
     /// A name, or an address without brackets.
     public var host: String
     public var port: Int
-    /// At most 255 bytes for SOCKS.
+    /// The user for the proxy; at most 255 bytes for SOCKS.
+    ///
+    /// An HTTP proxy gets name and password by Basic authentication with the first request of each stream or
+    /// load, before it has asked for them: in clear text, unless `tls` is set. Its challenge to a load for
+    /// Digest is answered by them too. A password that is to be sent only where the proxy has asked for it is
+    /// none of these: leave both nil, and let the delegate or the credential storage of the load answer.
     public var userName: String?
-    /// At most 255 bytes for SOCKS 5.
+    /// The password of `userName`, which is sent as said there; at most 255 bytes for SOCKS 5.
     public var password: String?
     /// The TLS settings for the connection to the proxy itself (usually called an https proxy); nil: plain
     /// text. TLS with the host runs inside this one. To decide about the proxy's certificate, or to show one
