@@ -19,6 +19,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
     }
 
     private let connection: HTTP1Connection
+    /// Whether the connection is opened for this exchange.
+    private let isNew: Bool
     /// Whether the connection was already registered with the loop that is to serve it.
     private let isRegistered: Bool
     /// The owner, which releases its exchange when that has ended.
@@ -54,8 +56,9 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         times = reporting.times ? ExchangeTimes() : nil
         self.owner = owner
         self.connection = connection
-        isRegistered = connection.isReused && connection.takeRegistration()
-        phase = connection.isReused ? .open : .opening
+        isNew = !connection.isReused
+        isRegistered = !isNew && connection.takeRegistration()
+        phase = isNew ? .opening : .open
         self.lease = consume lease
     }
 
@@ -67,9 +70,6 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
             isWaitingForGoAhead: sender?.isWaitingForGoAhead ?? false,
             hasResponse: connection.codec.hasReceivedAnyByteOfResponse, hasInformational: hasInformational)
     }
-
-    /// Whether the connection is opened for this exchange.
-    private var isNew: Bool { !connection.isReused }
 
     private var isSent: Bool { sender?.isSent ?? false }
 
