@@ -26,9 +26,8 @@ struct ContentReader {
     private var isDecoded = false
     /// Bytes that came without a pipe and were not read yet.
     private var waiting: Data?
-    /// Whether the pipe has bytes or an end from which it may make another piece.
-    private var pipeHasUnread = false
-    private var sawEnd = false
+    /// Whether the end has come, or the pipe may make another piece from the bytes that it has.
+    private var hasPending = false
 
     /// - Parameter earlier: The partial file of an earlier download.
     init(isDownload: Bool, continuing earlier: PartialDownload?) {
@@ -77,28 +76,28 @@ struct ContentReader {
 
     mutating func receive(_ data: Data) {
         if let pipe {
-            pipeHasUnread = true
+            hasPending = true
             return pipe.receive(data)
         }
         if waiting == nil { waiting = data } else { waiting?.append(data) }
     }
 
     mutating func receiveEnd() {
-        sawEnd = true
+        hasPending = true
         pipe?.receiveEnd()
     }
 
     mutating func next() throws(LoadFailure) -> Piece {
         guard let pipe else {
             if let data = waiting.take() { return try piece(data) }
-            guard sawEnd else { return .nothing }
+            guard hasPending else { return .nothing }
             return .end
         }
         switch try pipe.next() {
         case .data(let data): return try piece(data)
         case .part(let fields): return .part(head(ofPart: fields))
         case .needMoreData:
-            pipeHasUnread = false
+            hasPending = false
             return .nothing
         case .end: return .end
         }
@@ -131,8 +130,7 @@ struct ContentReader {
         pipe = nil
         headOfParts = nil
         waiting = nil
-        pipeHasUnread = false
-        sawEnd = false
+        hasPending = false
     }
 
     /// Discards bytes that were not read.
@@ -162,7 +160,7 @@ struct ContentReader {
 
     /// Whether bytes, or the end, have not been read yet. A pipe that has said that it needs more bytes has
     /// none.
-    var hasUnread: Bool { pipeHasUnread || waiting != nil || sawEnd }
+    var hasUnread: Bool { hasPending || waiting != nil }
 
     /// The codings of the content, in the order in which they were applied.
     var codings: [ContentCoding] { pipe?.codings ?? [] }
