@@ -1,15 +1,15 @@
 extension RunLoop.Source {
     /// Why the source is not being served.
     public var whyNotDelivering: DeliveryObstacle {
-        let (isValid, modes, threadHasEnded) = state.withLock { state in
-            // The common name stands for the modes that the source entered through it.
-            let common = (state.details?.commonLoops ?? []).map { (loop: $0, mode: RunLoop.Mode.common) }
-            let others = state.memberships.all.filter { !state.isCommon(in: $0.loop) }
-            return (
-                state.isValid, others.map { (loop: $0.loop, mode: $0.mode) } + common, state.threadHasEnded
-            )
+        let (isValid, memberships, commonLoops, threadHasEnded) = state.withLock {
+            ($0.isValid, $0.memberships.all, $0.details?.commonLoops ?? [], $0.threadHasEnded)
         }
         guard isValid else { return .invalid }
+        let others = memberships.filter { !commonLoops.contains($0.loop) }
+        let common = commonLoops.flatMap { loop in
+            loop.names(of: memberships.filter { $0.loop === loop }.map(\.mode), isCommon: true)
+        }
+        let modes = others.map { (loop: $0.loop, mode: $0.mode) } + common
         if modes.isEmpty && threadHasEnded { return .threadEnded }
         let obstacle = DeliveryObstacle(modes: modes)
         guard obstacle.reason == .nothingToDeliver else { return obstacle }
@@ -20,7 +20,9 @@ extension RunLoop.Source {
 extension RunLoop.Observer {
     /// Why the observer has not been called.
     public var whyNotDelivering: DeliveryObstacle {
-        let (isValid, loop, threadHasEnded) = state.withLock { ($0.isValid, $0.loop, $0.threadHasEnded) }
+        let (isValid, loop, isCommon, threadHasEnded) = state.withLock {
+            ($0.isValid, $0.loop, $0.isCommon, $0.threadHasEnded)
+        }
         guard isValid else { return .invalid }
         if activities.isEmpty {
             return DeliveryObstacle(
@@ -30,7 +32,7 @@ extension RunLoop.Observer {
         let modes = loop.state.withLock { state in
             state.modes.filter { $0.observers.contains { $0 === self } }.map(\.name)
         }
-        return DeliveryObstacle(modes: modes.map { (loop, $0) })
+        return DeliveryObstacle(modes: loop.names(of: modes, isCommon: isCommon))
     }
 }
 
@@ -40,10 +42,10 @@ extension Timer {
         let (isValid, modes, deadline, threadHasEnded) = state.withLock { state in
             // Under both locks: otherwise the timer might have moved to another loop.
             let modes = state.loop.map { loop -> [(loop: RunLoop, mode: RunLoop.Mode)] in
-                if state.isCommon { return [(loop: loop, mode: .common)] }
-                return loop.state.withLock { loopState in
-                    registration.modes.map { (loop: loop, mode: loopState.modes[$0].name) }
+                let names = loop.state.withLock { loopState in
+                    registration.modes.map { loopState.modes[$0].name }
                 }
+                return loop.names(of: names, isCommon: state.isCommon)
             }
             return (state.isValid, modes ?? [], state.deadline, state.threadHasEnded)
         }
@@ -62,5 +64,14 @@ extension Timer {
                 "it is not due: it fires in \(String(format: "%.1f s", seconds))"
             }
         return DeliveryObstacle(reason: .nothingToDeliver, description: sentence)
+    }
+}
+
+extension RunLoop {
+    /// The modes of a member by the names that explanations use: the common name alone if the member was
+    /// added under it, and is in the common modes and in no other.
+    fileprivate func names(of modes: [Mode], isCommon: Bool) -> [(loop: RunLoop, mode: Mode)] {
+        let areCommonModes = isCommon && Set(modes) == Set(self.modes(named: .common))
+        return (areCommonModes ? [.common] : modes).map { (loop: self, mode: $0) }
     }
 }

@@ -361,13 +361,49 @@ import Testing
         let sentences = try onLoopThread { loop -> [String] in
             loop.add(timer, forMode: .common)
             loop.add(source, forMode: .common)
+            let observer = RunLoop.Observer(activities: .entry) { _, _ in }
+            loop.add(observer, forMode: .common)
             loop.add(Port(), forMode: .work)
             loop.poll(.work)
-            return [timer.whyNotDelivering.description, source.whyNotDelivering.description]
+            return [
+                timer.whyNotDelivering.description, source.whyNotDelivering.description,
+                observer.whyNotDelivering.description,
+            ]
         }
         for sentence in sentences {
             #expect(sentence.hasPrefix("scheduled in the common modes;"), "\(sentence)")
         }
+    }
+
+    @Test(arguments: Kind.allCases)
+    private func `RL-25 a common member that is in a further mode, or has left one, tells of its real modes`(
+        _ kind: Kind
+    )
+        throws
+    {
+        let (item, log) = (kind.make(), EventLog())
+        try onLoopThread { loop in
+            let ask: @Sendable () -> Void = {
+                let obstacle = item.whyNotDelivering
+                log.note("\(obstacle.reason) \(obstacle.description.prefix { $0 != ";" })")
+            }
+            item.add(to: loop, .common)
+            item.add(to: loop, .work)
+            loop.perform(inModes: [.work]) { ask() }
+            loop.poll(.work)
+            item.remove(from: loop, .work)
+            item.remove(from: loop, .default)
+            loop.perform { ask() }
+            loop.poll()
+            item.remove(from: loop, .tracking)
+            ask()
+            item.invalidate()
+        }
+        #expect(
+            log.entries == [
+                "busy scheduled in work", "runsInAnotherMode(default) scheduled in tracking",
+                "notScheduled in no mode of any run loop: schedule it",
+            ])
     }
 }
 
