@@ -12,12 +12,9 @@ struct ModePerforms {
     func callDue() -> Bool {
         let pass = loop.threadState.passes
         let due = loop.state.withLock { [mode, loop] state in
-            let waiting = state.orderedPerforms
-            let due = waiting.filter { state.modes[mode].calls($0, in: pass) }
-            if !due.isEmpty {
-                state.orderedPerforms = waiting.filter { !state.modes[mode].calls($0, in: pass) }
-            }
-            loop.hints.notePending(state.pendingWork)
+            let due = state.orderedPerforms.removeDue(
+                in: state.modes[mode].name.rawValue, isCommon: state.modes[mode].isCommon, pass: pass)
+            if !due.isEmpty { loop.hints.notePending(state.pendingWork) }
             return due
         }
         guard !due.isEmpty else { return false }
@@ -35,18 +32,6 @@ struct ModePerforms {
 extension LoopState {
     /// Whether closures wait for a pass of `mode`.
     func hasOrderedPerforms(for mode: Int) -> Bool {
-        orderedPerforms.contains { modes[mode].isNamed(among: $0.modes) }
-    }
-}
-
-extension ModeState {
-    /// Whether `perform` is called at the start of the pass: not if it was made in it.
-    fileprivate func calls(_ perform: OrderedPerform, in pass: UInt) -> Bool {
-        perform.pass != pass && isNamed(among: perform.modes)
-    }
-
-    /// Whether `names` contains the name of this mode, or the common name if this is a common mode.
-    fileprivate func isNamed(among names: [String]) -> Bool {
-        names.contains { $0 == name.rawValue || isCommon && $0 == RunLoop.Mode.common.rawValue }
+        orderedPerforms.has(in: modes[mode].name.rawValue, isCommon: modes[mode].isCommon)
     }
 }

@@ -34,8 +34,7 @@ extension RunLoop {
     public func cancelPerform(target: AnyObject) {
         requireOwnThread("cancelPerform(target:)")
         let found = state.withLock { state in
-            let found = state.orderedPerforms.filter { $0.isFor(target) }
-            state.orderedPerforms.removeAll { $0.isFor(target) }
+            let found = state.orderedPerforms.removeAll { $0.isFor(target) }
             hints.notePending(state.pendingWork)
             return found
         }

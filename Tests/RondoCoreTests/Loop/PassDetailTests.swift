@@ -19,6 +19,30 @@ import Testing
         #expect(found == [true, true, false])
     }
 
+    @Test func `PL-19 a pass looks at no closure that waits for other modes`() throws {
+        let found = try onLoopThread { loop -> [Int] in
+            let log = EventLog()
+            for mode in [RunLoop.Mode.default, .work] { loop.add(Port(), forMode: mode) }
+            for _ in 0..<100 {
+                loop.perform(order: 0, modes: [.work, .common, .work], target: log) { $0.note("called") }
+            }
+            let lookedAt: () -> Int = { loop.state.withLock { $0.orderedPerforms.lookedAt } }
+            var found: [Int] = []
+            loop.add(Port(), forMode: .inner)
+            for mode in [RunLoop.Mode.inner, .inner, .work, .default, .work] {
+                loop.poll(mode)
+                found += [lookedAt(), log.entries.count]
+            }
+            // The second is left, and the next pass in default does not look at it.
+            for mode in [RunLoop.Mode.default, .inner] {
+                loop.perform(order: 0, modes: [mode], target: log) { $0.note("called") }
+            }
+            for mode in [RunLoop.Mode.default, .default] { loop.poll(mode) }
+            return found + [lookedAt(), log.entries.count]
+        }
+        #expect(found == [0, 0, 0, 0, 100, 100, 100, 100, 100, 100, 102, 101])
+    }
+
     /// Asks a loop for attention before each of its passes, as another thread may, a limited number of times.
     private final class Waker: RunLoop.Instrument {
         private let loop: RunLoop

@@ -34,8 +34,8 @@ struct LoopState: ~Copyable {
     // `ThreadEnd` takes these two out, and releases them without the lock.
     /// Made on first use by `NotificationQueue`.
     var notifications: QueuedNotifications?
-    /// In the order of the calls. An `OrderedPerform` decides for which modes and passes it is.
-    var orderedPerforms: [OrderedPerform] = []
+    /// Changed by `RunLoop+Ordered`, and by `ModePerforms` when a pass begins.
+    var orderedPerforms = OrderedPerforms()
 
     /// Running activations, the innermost last. Changed by `Activation`, which reports the outermost one to
     /// `Attention` in the same step, and by `+Stopping`.

@@ -63,8 +63,7 @@ struct ThreadEnd {
     private func removeQueued() {
         ThreadLoops.forget(loop, loop.threadState.threadKey)
         let (notifications, performs) = loop.state.withLock { [loop] state in
-            let queued = (state.notifications, state.orderedPerforms)
-            (state.notifications, state.orderedPerforms) = (nil, [])
+            let queued = (state.notifications.take(), state.orderedPerforms.removeAll { _ in true })
             loop.hints.notePending(state.pendingWork)
             return queued
         }
