@@ -42,10 +42,10 @@ final class QueuedNotifications: @unchecked Sendable {
     }
 
     /// The modes for which notifications of either style wait; the common modes appear under the common name.
-    var modes: Set<String> { Set(asap.counts.keys).union(whenIdle.counts.keys) }
+    var modes: Set<String> { Set(asap.modes).union(whenIdle.modes) }
 
     /// The number of notifications that name `mode`, without those for the common modes.
-    func count(_ style: Style, named mode: String) -> Int { self[style].counts[mode] ?? 0 }
+    func count(_ style: Style, named mode: String) -> Int { self[style].count(named: mode) }
 
     /// Describes the notifications that `mode` posts, as in "notifications: 2 as soon as possible, 1 when
     /// idle"; nil if there are none.
@@ -74,7 +74,7 @@ final class QueuedNotifications: @unchecked Sendable {
     func take(
         _ style: Style, in mode: String, isCommon: Bool, after first: UInt64, upTo last: UInt64
     ) -> Entry? {
-        self[style].take(after: first, upTo: last) { $0.isFor(mode, isCommon: isCommon) }
+        self[style].take(in: mode, isCommon: isCommon, after: first, upTo: last)
     }
 
     /// Removes the entries that match from both lists. The caller releases them after the lock.
@@ -141,10 +141,6 @@ extension QueuedNotifications.Entry {
         )
         return own.name == others.name && own.sender != nil && own.sender == others.sender
     }
-
-    fileprivate func isFor(_ mode: String, isCommon: Bool) -> Bool {
-        modes.contains { $0 == mode || isCommon && $0 == QueuedNotifications.common }
-    }
 }
 
 /// Entries in the order of their numbers.
@@ -159,8 +155,9 @@ private struct NotificationList {
 
     private var slots: [Slot] = []
     private var filled = 0
-    /// The number of entries that name each mode, so that a pass finds its own without looking at the others.
-    private(set) var counts: [String: Int] = [:]
+    /// The numbers of the entries that name each mode, so that a pass finds its own without looking at the
+    /// others. The queue of a mode stays when it is empty, so that the next number finds its memory.
+    private var numbersByMode: [String: KeyedQueue<UInt64, Void>] = [:]
     /// The numbers of the entries with each key, so that coalescing finds its own without looking at the
     /// others.
     private var numbersByKey: [CoalescingKey: Set<UInt64>] = [:]
@@ -169,26 +166,34 @@ private struct NotificationList {
 
     var isEmpty: Bool { filled == 0 }
 
+    /// The modes that entries name.
+    var modes: [String] { numbersByMode.filter { !$0.value.isEmpty }.map(\.key) }
+
+    func count(named mode: String) -> Int { numbersByMode[mode]?.count ?? 0 }
+
     mutating func append(_ entry: QueuedNotifications.Entry) {
         slots.append(Slot(number: entry.number, entry: entry))
         filled += 1
-        for mode in Set(entry.modes) { counts[mode, default: 0] += 1 }
+        for mode in Set(entry.modes) {
+            numbersByMode[mode, default: KeyedQueue()].insert((), key: entry.number)
+        }
         for key in keys(of: entry) { numbersByKey[key, default: []].insert(entry.number) }
     }
 
+    /// Takes the first entry that names `mode`, or the common modes if that is one.
     mutating func take(
-        after first: UInt64, upTo last: UInt64, where matches: (QueuedNotifications.Entry) -> Bool
+        in mode: String, isCommon: Bool, after first: UInt64, upTo last: UInt64
     ) -> QueuedNotifications.Entry? {
-        var index = firstIndex(after: first)
-        while index < slots.count, slots[index].number <= last {
-            if let entry = slots[index].entry, matches(entry) {
-                empty(index)
-                compact()
-                return entry
-            }
-            index += 1
-        }
-        return nil
+        let own = numbersByMode[mode]?.nextKey(after: first)
+        let common = isCommon ? numbersByMode[QueuedNotifications.common]?.nextKey(after: first) : nil
+        let number = min(own ?? .max, common ?? .max)
+        guard number <= last else { return nil }
+        lookedAt += 1
+        let index = firstIndex(after: number - 1)
+        let entry = slots[index].entry
+        empty(index)
+        compact()
+        return entry
     }
 
     mutating func removeAll(where matches: (QueuedNotifications.Entry) -> Bool) -> [QueuedNotifications.Entry]
@@ -236,10 +241,7 @@ private struct NotificationList {
     private mutating func empty(_ index: Int) {
         guard let entry = slots[index].entry.take() else { return }
         filled -= 1
-        for mode in Set(entry.modes) {
-            let count = (counts[mode] ?? 1) - 1
-            counts[mode] = count > 0 ? count : nil
-        }
+        for mode in Set(entry.modes) { _ = numbersByMode[mode]?.remove(entry.number) }
         for key in keys(of: entry) {
             numbersByKey[key]?.remove(entry.number)
             if numbersByKey[key]?.isEmpty ?? false { numbersByKey[key] = nil }

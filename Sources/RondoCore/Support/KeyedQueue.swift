@@ -23,6 +23,12 @@ package struct KeyedQueue<Key: Comparable, Element> {
     @inlinable package var first: Element? { isEmpty ? nil : places[head].element }
     @inlinable package var firstKey: Key? { isEmpty ? nil : places[head].key }
 
+    /// The first key above `key`; nil if there is none. Nearly always it is the first of all.
+    func nextKey(after key: Key) -> Key? {
+        if isEmpty || places[head].key > key { return firstKey }
+        return places[firstIndex(notBefore: key)...].first { $0.key > key && $0.element != nil }?.key
+    }
+
     /// The elements, in order.
     @inlinable package var elements: [Element] { places[head...].compactMap { $0.element } }
 

@@ -161,6 +161,32 @@ import Testing
         #expect(waiting.isEmpty(.asap) && waiting.lookedAt == senders.count)
     }
 
+    @Test func `NQ-10 a posting does not look at the notifications that wait for other modes`() {
+        let (waiting, queue) = (QueuedNotifications(), Sender())
+        let enqueue = { (name: String, modes: [RunLoop.Mode]) in
+            waiting.append(
+                QueuedNotifications.Entry(
+                    queue: ObjectIdentifier(queue), label: nil, center: .default,
+                    notification: Notification(name: .init(name)), modes: modes.map(\.rawValue)),
+                .asap)
+        }
+        for number in 0..<100 {
+            enqueue("waits", [.work])
+            enqueue("\(number)", number.isMultiple(of: 2) ? [.default] : [.tracking, .common])
+        }
+        var (posted, last) = ([String](), UInt64(0))
+        while let entry = waiting.take(
+            .asap, in: RunLoop.Mode.default.rawValue, isCommon: true, after: last, upTo: waiting.lastNumber)
+        {
+            posted.append(entry.notification.name.rawValue)
+            last = entry.number
+        }
+        #expect(posted == (0..<100).map { "\($0)" })
+        #expect(waiting.lookedAt == 100)
+        #expect(waiting.modes == [RunLoop.Mode.work.rawValue])
+        #expect(waiting.count(.asap, named: RunLoop.Mode.work.rawValue) == 100)
+    }
+
     @Test func `NQ-15 many notifications of different senders keep their order when each is replaced`() throws
     {
         let senders = (0..<3000).map { _ in Sender() }

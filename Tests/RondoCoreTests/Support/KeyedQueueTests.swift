@@ -113,6 +113,7 @@ import Testing
                 model = Array(model.dropFirst())
             }
             #expect(queue.count == model.count && queue.firstKey == model.first)
+            #expect(queue.nextKey(after: key) == model.first(where: { $0 > key }))
         }
         #expect(queue.elements == model.map { "\($0)" })
     }
