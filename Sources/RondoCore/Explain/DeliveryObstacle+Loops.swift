@@ -107,6 +107,12 @@ extension DeliveryObstacle {
     static let threadEnded = DeliveryObstacle(
         reason: .threadEnded, description: "the thread of its loop has ended: schedule it on another loop")
 
+    /// That of a member whose callback runs its loop, which does not call it again meanwhile (rules SRC-23
+    /// and SRC-26).
+    static let callbackRunsLoop = DeliveryObstacle(
+        reason: .busy,
+        description: "its callback has not returned: it is not called again in a run nested in it")
+
     package static let invalid = DeliveryObstacle(
         reason: .invalid, description: "it was invalidated or has ended: nothing will come any more")
 }

@@ -20,8 +20,8 @@ extension RunLoop.Source {
 extension RunLoop.Observer {
     /// Why the observer has not been called.
     public var whyNotDelivering: DeliveryObstacle {
-        let (isValid, loop, isCommon, threadHasEnded) = state.withLock {
-            ($0.isValid, $0.loop, $0.isCommon, $0.threadHasEnded)
+        let (isValid, isCalling, loop, isCommon, threadHasEnded) = state.withLock {
+            ($0.isValid, $0.isCalling, $0.loop, $0.isCommon, $0.threadHasEnded)
         }
         guard isValid else { return .invalid }
         if activities.isEmpty {
@@ -32,7 +32,8 @@ extension RunLoop.Observer {
         let modes = loop.state.withLock { state in
             state.modes.filter { $0.observers.contains { $0 === self } }.map(\.name)
         }
-        return DeliveryObstacle(modes: loop.names(of: modes, isCommon: isCommon))
+        let obstacle = DeliveryObstacle(modes: loop.names(of: modes, isCommon: isCommon))
+        return isCalling && obstacle.reason == .nothingToDeliver ? .callbackRunsLoop : obstacle
     }
 }
 

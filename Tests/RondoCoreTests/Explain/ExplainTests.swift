@@ -326,6 +326,47 @@ import Testing
         try ended.wait()
     }
 
+    @Test(arguments: [Kind.descriptor, .observer])
+    private func `SRC-23 SRC-26 a member whose callback runs its mode again says so`(_ kind: Kind) throws {
+        let (begun, ended, pipe) = (Latch(), Latch(), BytePipe())
+        let runAgain: @Sendable () -> Void = {
+            RunLoop.current.add(Port(), forMode: .work)
+            begun.open()
+            _ = RunLoop.current.run(in: .work, for: testPatience, returnAfterSourceHandled: false)
+            ended.open()
+        }
+        let item: any Explained =
+            if kind == .descriptor {
+                pipe.source("ready", to: EventLog(), then: runAgain)
+            } else {
+                RunLoop.Observer(activities: .beforeWaiting, repeats: false) { _, _ in runAgain() }
+            }
+        let thread = RunLoopThread(name: "nested", mode: .work)
+        let loop = thread.start()
+        defer {
+            thread.stop()
+            thread.join()
+        }
+        pipe.write()
+        item.add(to: loop, .work)
+        loop.wakeUp()
+        try begun.wait()
+        let sentence = "its callback has not returned: it is not called again in a run nested in it"
+        let obstacle = try waitFor("the nested run that sleeps") {
+            let found = item.whyNotDelivering
+            return found.description == sentence ? found : nil
+        }
+        #expect(obstacle.reason == .busy)
+        loop.stop()
+        try ended.wait()
+        if kind == .descriptor {
+            try waitFor("the outer run that sleeps") {
+                item.whyNotDelivering.reason == .nothingToDeliver ? () : nil
+            }
+        }
+        item.invalidate()
+    }
+
     @Test func `a timer that is parked says so`() throws {
         let thread = RunLoopThread(name: "explained", mode: .work)
         let loop = thread.start()

@@ -98,10 +98,13 @@ struct Activation {
         }
         guard let hasWork else { return nil }
         threadState.beginEra(of: modeLoop)
-        // The first look pauses the sources whose callbacks are on the stack.
-        for source in threadState.serving {
-            loop.state.withLock { state in
-                if state.modes[mode].holds(source) { state.modes[mode].noteChange(of: source) }
+        let serving = threadState.serving
+        guard !serving.isEmpty else { return hasWork }
+        loop.state.withLock { [outer = threadState.run.servedInOuterRuns] state in
+            state.servedInOuterRuns += serving[outer...]
+            // The first look pauses the sources whose callbacks are on the stack.
+            for source in serving where state.modes[mode].holds(source) {
+                state.modes[mode].noteChange(of: source)
             }
         }
         return hasWork
@@ -110,9 +113,14 @@ struct Activation {
     private func end() {
         let now = loop.now
         let (outer, mustLookAgain) = loop.state.withLock {
-            [attention = loop.attention] state -> (Int?, Bool) in
+            [attention = loop.attention, threadState] state -> (Int?, Bool) in
             state.countTime(until: now)
             let ended = state.activations.removeLast()
+            if !state.servedInOuterRuns.isEmpty {
+                // The callbacks are on the stack, so this releases none of the sources.
+                let count = threadState.run.servedInOuterRuns
+                state.servedInOuterRuns.removeLast(state.servedInOuterRuns.count - count)
+            }
             // A wake-up that the ended activation took may have been meant for the outer one.
             let isOutermost = state.activations.isEmpty
             if isOutermost {

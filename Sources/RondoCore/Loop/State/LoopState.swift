@@ -40,6 +40,9 @@ struct LoopState: ~Copyable {
     /// Running activations, the innermost last. Changed by `Activation`, which reports the outermost one to
     /// `Attention` in the same step, and by `+Stopping`.
     var activations: [RunningActivation] = []
+    /// Descriptor sources whose callbacks run the innermost activation, which does not serve them (rule
+    /// SRC-26). Changed by `Activation`.
+    var servedInOuterRuns: [RunLoop.Source] = []
     /// False once the thread has ended: nothing can be added any more.
     private(set) var isAlive = true
     /// Changed by `Activation` together with `activations`.
@@ -167,7 +170,7 @@ struct LoopState: ~Copyable {
     /// Makes the loop refuse everything from here on: its thread has ended.
     mutating func end() {
         isAlive = false
-        activations = []
+        (activations, servedInOuterRuns) = ([], [])
     }
 
     /// Notes that the loop was to be run in a mode that is empty. (Inside another run that is no reason why
