@@ -26,36 +26,34 @@ final class ReceiveBuffer: @unchecked Sendable {
 
     deinit { memory.deallocate() }
 
-    // MARK: Spares
+    // MARK: The spare buffer
 
-    /// The unused buffers of a loop. Few are unused at a time, because a buffer is used only while a response
-    /// is read. They are not shared by loops, because a lock would then be taken twice for each response.
-    /// Without them bench-guard's http.request takes 2 % more instructions, and an allocation of 128 KiB.
-    private final class Spares {
-        static let maximum = 4
+    /// The unused buffer of a loop: one is enough, because a buffer is used only while a response is read. It
+    /// is not shared by loops, because a lock would then be taken twice for each response. Without it
+    /// bench-guard's http.request takes 2 % more instructions, and an allocation of 128 KiB.
+    private final class Spare {
+        private var buffer: ReceiveBuffer?
 
-        private var buffers: [ReceiveBuffer] = []
-
-        func take() -> ReceiveBuffer? { buffers.popLast() }
-        func keep(_ buffer: consuming ReceiveBuffer) { Self.keep(buffer, in: &buffers) }
-
-        /// One access to the property, in place of one for each use.
-        private static func keep(_ buffer: consuming ReceiveBuffer, in buffers: inout [ReceiveBuffer]) {
-            if buffers.count < maximum { buffers.append(buffer) }
+        func take() -> ReceiveBuffer? {
+            let taken = buffer
+            buffer = nil
+            return taken
         }
+
+        func keep(_ unused: consuming ReceiveBuffer) { buffer = unused }
     }
 
-    /// Takes a spare buffer of the calling thread's loop, or makes a new one.
+    /// Takes the spare buffer of the calling thread's loop, or makes a new one.
     static func take() -> ReceiveBuffer {
-        RunLoop.stored(Spares.self, orMake: Spares.init)?.take() ?? ReceiveBuffer()
+        RunLoop.stored(Spare.self, orMake: Spare.init)?.take() ?? ReceiveBuffer()
     }
 
-    /// Returns a buffer for another use, unless a `Data` shares it.
+    /// Keeps a buffer for another use, unless a `Data` shares it.
     static func give(back buffer: consuming ReceiveBuffer) {
         guard isKnownUniquelyReferenced(&buffer),
-            let spares = RunLoop.stored(Spares.self, orMake: Spares.init)
+            let spare = RunLoop.stored(Spare.self, orMake: Spare.init)
         else { return }
-        spares.keep(buffer)
+        spare.keep(buffer)
     }
 
     /// A copy of `data` if that may share a buffer several times as large, for data that is kept for a long

@@ -225,7 +225,9 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         guard case .open = phase else { return }
         phase = .switching(upgrade)
         connection.makePrivate()
-        lease?.leaveServerCount()
+        guard var lease = lease.take() else { return }
+        lease.leaveServerCount()
+        self.lease = consume lease
     }
 
     private func hand(_ event: SocketChannel.Event, to upgrade: any Upgrade) {
