@@ -17,11 +17,18 @@ enum OutputFile {
             throw CommandFailure("cannot write \(path): it is a folder")
         }
         let isReplaced = !exists || status.st_mode & S_IFMT == S_IFREG
-        let folder = (path as NSString).deletingLastPathComponent
-        let written = isReplaced ? (folder.isEmpty ? "." : folder) : path
+        let written = isReplaced ? folder(of: path) : path
         guard access(written, isReplaced ? W_OK | X_OK : W_OK) != 0 else { return }
         let reason = String(cString: strerror(errno))
         throw CommandFailure("cannot write \(path): \(isReplaced ? "\(written): " : "")\(reason)")
+    }
+
+    /// The path of the folder that has the file at `path`.
+    ///
+    /// `NSString.deletingLastPathComponent` traps on a path of one character.
+    static func folder(of path: String) -> String {
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
     /// Writes all of `text` to the file at `path` and replaces its content; `-` is standard output.

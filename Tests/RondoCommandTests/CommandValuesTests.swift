@@ -19,6 +19,16 @@ struct QuantityTests {
     }
 }
 
+struct OutputFileTests {
+    @Test(arguments: [
+        ("x", "."), ("/x", "/"), ("//x", "/"), ("a/x", "a"), ("/a/x", "/a"), ("a//x", "a/"), ("a/", "a"),
+        ("/\u{301}x", "/"), ("é/x", "é"),
+    ])
+    func `the folder of a file is the part before the last slash`(path: String, folder: String) {
+        #expect(OutputFile.folder(of: path) == folder)
+    }
+}
+
 struct ServeEndTests {
     @Test func `only a second signal ends the server at once, not another request to end`() async {
         // In a pipeline, Ctrl-C ends the input as well.

@@ -246,6 +246,24 @@ struct TraceCommandTests {
         #expect(output == "['63', '61', '66', 'e9', 'ff', '3d', '1']")
     }
 
+    @Test func `a file to write to may have a name of one character`() throws {
+        try withFile { folder in
+            let script = """
+                import os, shutil, subprocess, sys
+                rondo, folder = sys.argv[1:3]
+                os.mkdir(folder)
+                for words in [['--json', 'x'], ['--html', folder + '/y']]:
+                    ended = subprocess.run([rondo, 'trace'] + words + ['--', rondo, '--version'], cwd=folder,
+                                           capture_output=True)
+                    print(ended.returncode)
+                print(sorted(os.listdir(folder)))
+                shutil.rmtree(folder)
+                """
+            let output = try Tool.python(script, [folder])
+            #expect(output == "0\n0\n['x', 'y']")
+        }
+    }
+
     @Test func `a recording that cannot be read says why`() throws {
         let script = """
             import subprocess, sys

@@ -86,7 +86,7 @@ final class BodySink {
     }
 
     private func makeFolders(_ path: String) throws(FetchFailure) {
-        let folder = (path as NSString).deletingLastPathComponent
+        let folder = OutputFile.folder(of: path)
         var made = folder.hasPrefix("/") ? "/" : ""
         for part in folder.split(separator: "/") {
             made += (made.isEmpty || made.hasSuffix("/") ? "" : "/") + part
