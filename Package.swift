@@ -270,6 +270,7 @@ if !isDependency {
             name: "RondoLabTests",
             dependencies: [
                 "RondoMutex", "RondoLab", "RondoTrace", "RondoCommand", "Rondo", "RondoTestSupport",
+                "RondoMainLoopProbe",
             ],
             swiftSettings: settings),
     ]

@@ -38,12 +38,8 @@ struct Trace: ParsableCommand {
     func run() throws {
         try OutputFile.check(html, json)
         if let from {
-            let recording = try read(from)
-            if !recording.isComplete {
-                Terminal.standardError.write(
-                    "rondo: \(from) breaks off: its program was killed, still runs, or could not write on\n")
-            }
-            return try show(recording, title: "What \(name(of: from)) recorded", on: .standardOutput)
+            return try show(
+                read(from), called: from, title: "What \(name(of: from)) recorded", on: .standardOutput)
         }
         let folder = try Self.makeFolder()
         var isKept = false
@@ -65,7 +61,8 @@ struct Trace: ParsableCommand {
         }
         do {
             try show(
-                read(file), title: "What the run loops of \(name(of: program[0])) did", on: .standardError)
+                read(file), called: "the recording of \(program[0])",
+                title: "What the run loops of \(name(of: program[0])) did", on: .standardError)
         } catch let failure as CommandFailure {
             // The program need not run again.
             isKept = true
@@ -161,7 +158,14 @@ struct Trace: ParsableCommand {
         }
     }
 
-    private func show(_ recording: Recording, title: String, on terminal: Terminal) throws {
+    /// - Parameter name: The words for the recording in messages.
+    private func show(
+        _ recording: Recording, called name: String, title: String, on terminal: Terminal
+    ) throws {
+        if !recording.isComplete {
+            Terminal.standardError.write(
+                "rondo: \(name) breaks off: its program was killed, still runs, or could not write on\n")
+        }
         if let html { try OutputFile.write(TracePage.html(recording, title: title), to: html) }
         if let json { try OutputFile.write(recording.chromeTrace, to: json) }
         if html == nil && json == nil {

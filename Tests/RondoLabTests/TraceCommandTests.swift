@@ -145,6 +145,22 @@ struct TraceCommandTests {
         }
     }
 
+    @Test func `of a program that is killed while it is recorded it is said that the recording breaks off`()
+        throws
+    {
+        let script = """
+            import subprocess, sys
+            rondo, probe = sys.argv[1:3]
+            ended = subprocess.run([rondo, 'trace', '--', probe, 'killed'], stderr=subprocess.PIPE, text=True)
+            print(ended.returncode, ended.stderr.replace(probe, 'PROBE').splitlines()[0])
+            """
+        let output = try Tool.python(script, [BuiltFiles.path("RondoMainLoopProbe")])
+        #expect(
+            output == """
+                137 rondo: the recording of PROBE breaks off: its program was killed, still runs, or could not write on
+                """)
+    }
+
     @Test func `of a program that was killed while it renamed its file the earlier one is read`() throws {
         try withFile { file in
             defer { unlink(file + ".1") }

@@ -18,7 +18,7 @@ let scenarios: [String: Scenario] = [
     "forked": goesOnInAChild, "unasked": { _ in mainLoopIsCurrentUnasked() },
     "US-25": nestedRunOfASessionOnTheMainLoop, "turns": { _ in mainQueueBesideReadyDescriptors() },
     "unserved": { _ in mainQueueWithoutARun() }, "given-away": { _ in mainQueueOfDispatch() },
-    "foundation": { _ in mainQueueOfFoundation() },
+    "foundation": { _ in mainQueueOfFoundation() }, "killed": { _ in raise(SIGKILL) },
 ]
 
 /// As servers do that leave their terminal: the parent ends at once, and the child has only the thread that forked.
