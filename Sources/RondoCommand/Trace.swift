@@ -15,6 +15,9 @@ struct Trace: ParsableCommand {
             one without this command, start the program with RONDO_TRACE=FILE.
             """)
 
+    /// The most members that are named where no loop was run.
+    private static let maximumNamed = 8
+
     @Option(help: ArgumentHelp("Write a page with the timeline; opens in any browser.", valueName: "file"))
     var html: String?
 
@@ -179,5 +182,30 @@ struct Trace: ParsableCommand {
                 try OutputFile.write(text, to: "-")
             }
         }
+        if !recording.hasRun {
+            Terminal.standardError.write("rondo: \(Self.words(withoutRun: recording))\n")
+        }
+    }
+
+    /// Why there is nothing to see.
+    private static func words(withoutRun recording: Recording) -> String {
+        var scheduled: [String] = []
+        var known: Set<String> = []
+        for record in recording.records where record.loop != 0 && record.mode != 0 {
+            guard record.kind == .add || record.kind == .perform || record.kind == .enqueue else { continue }
+            let label = recording.name(record)
+            let member =
+                record.kind == .perform
+                ? "a block" : label.isEmpty ? "a member without a label" : "“\(label)”"
+            let words = "\(member) in \(recording.modeName(record)) of \(recording.loopName(record.loop))"
+            if known.insert(words).inserted { scheduled.append(words) }
+        }
+        guard !scheduled.isEmpty else { return "no run loop was run, and nothing was scheduled on one" }
+        let more = scheduled.count - maximumNamed
+        let end = more > 0 ? ["and \(more) more"] : []
+        let list = (Array(scheduled.prefix(maximumNamed)) + end).joined(separator: ", ")
+        let words = "no run loop was run, and nothing calls what was scheduled: \(list)"
+        return TerminalText.harmless(words, keeping: [])
+            + "; have the thread run its loop, as by RunLoop.current.run()"
     }
 }

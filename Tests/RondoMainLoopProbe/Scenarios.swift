@@ -19,6 +19,7 @@ let scenarios: [String: Scenario] = [
     "US-25": nestedRunOfASessionOnTheMainLoop, "turns": { _ in mainQueueBesideReadyDescriptors() },
     "unserved": { _ in mainQueueWithoutARun() }, "given-away": { _ in mainQueueOfDispatch() },
     "foundation": { _ in mainQueueOfFoundation() }, "killed": { _ in raise(SIGKILL) },
+    "left": { _ in scheduledAndLeft() },
 ]
 
 /// As servers do that leave their terminal: the parent ends at once, and the child has only the thread that forked.
@@ -36,6 +37,16 @@ private func goesOnInAChild(_ arguments: [String]) {
     // Should it not end by itself.
     alarm(60)
     expect(!isRecording(), "the child has not")
+}
+
+/// The commonest mistake.
+private func scheduledAndLeft() {
+    let loop = RunLoop.main
+    let timer = Timer(timeInterval: 0.01, repeats: true) { _ in }
+    timer.label = "tick"
+    for mode in [RunLoop.Mode.default, .default, .common] { loop.add(timer, forMode: mode) }
+    loop.add(RunLoop.Source {}, forMode: .default)
+    loop.perform {}
 }
 
 // MARK: - The loop
