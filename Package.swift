@@ -185,6 +185,10 @@ let package = Package(
             dependencies: ["RondoMutex", "Rondo"],
             path: "Tests/RondoMainLoopProbe",
             swiftSettings: settings),
+        // A program whose main is asynchronous.
+        .executableTarget(
+            name: "RondoAsyncMainProbe", dependencies: ["Rondo"], path: "Tests/RondoAsyncMainProbe",
+            swiftSettings: settings),
         // The bridges to Foundation's run loop, which need the main thread too, and a package that knows only that loop.
         .target(name: "RondoForeignPackage", path: "Tests/RondoForeignPackage", swiftSettings: settings),
         .executableTarget(
@@ -207,8 +211,8 @@ let package = Package(
         .testTarget(
             name: "RondoTests",
             dependencies: [
-                "RondoMutex", "Rondo", "RondoTestSupport", "RondoMainLoopProbe", "RondoStorageProbe",
-                "RondoFaultProbe",
+                "RondoMutex", "Rondo", "RondoTestSupport", "RondoMainLoopProbe", "RondoAsyncMainProbe",
+                "RondoStorageProbe", "RondoFaultProbe",
             ],
             swiftSettings: settings),
         // The parts of Foundation that use its own run loop, where a program fails without an error.

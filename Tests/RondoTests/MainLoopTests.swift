@@ -29,6 +29,14 @@ import Testing
         try Self.play("unasked")
     }
 
+    @Test func `RL-6 what an asynchronous main loses with the main loop is logged once`() throws {
+        let output = try TestServerProcess.run([BuiltFiles.path("RondoAsyncMainProbe")])
+        let lines = output.split(separator: "\n")
+        let warnings = lines.filter { $0.contains("The main thread ends before the program") }
+        #expect(warnings.count == 1 && warnings[0].contains("default: 1 timer (tick)"), "\(output)")
+        #expect(lines.last == "the loop has ended")
+    }
+
     @Test func `RL-3 the main loop does not run by itself`() throws { try Self.play("RL-3") }
 
     @Test func `RL-14 the main loop is never empty in a common mode`() throws { try Self.play("RL-14") }

@@ -1,7 +1,8 @@
 internal import Logging
 internal import RondoMutex
 
-// The warning about a loop that has members and has not been run for a while: see `UnservedWatch`.
+// The warnings about a loop that has members and has not been run for a while (see `UnservedWatch`), or cannot be run any
+// more.
 
 extension RunLoop {
     /// Seconds after which a warning is logged, once for each loop, about members that were scheduled on a
@@ -52,6 +53,21 @@ extension RunLoop: WatchedLoop {
             """
             The run loop of thread \(threadName ?? "(without a name)") has not been run for \(delay.formatted()) s, \
             and nothing scheduled on it can be served: \(ModeState.Waiting.summary(of: waiting)). \(advice)
+            """)
+    }
+}
+
+extension RunLoop {
+    /// Warns, if this is the main loop, of what is lost since the main thread ends before the program.
+    func warnOfLostMembers() {
+        guard isMain else { return }
+        let waiting = state.withLock { $0.waiting(intake) }
+        guard !waiting.isEmpty else { return }
+        Log.core.warning(
+            """
+            The main thread ends before the program, its run loop with it, and what is scheduled there is lost: \
+            \(ModeState.Waiting.summary(of: waiting)). An asynchronous main gives the main thread away, and so does \
+            dispatchMain(): keep main synchronous and run the loop, or schedule on the loop of a RunLoopThread.
             """)
     }
 }

@@ -25,6 +25,7 @@ struct ThreadEnd {
     static func runNow() { run(pthread_getspecific(LoopThreadState.key)) }
 
     private func run() {
+        loop.warnOfLostMembers()
         loop.threadState.beginEnding()
         // Nothing is released under the lock, because a deinit may call back.
         var blocks = PerformedBlocks()
