@@ -92,7 +92,11 @@ public final class CFFileDescriptor: Sendable {
     public var whyNotDelivering: DeliveryObstacle {
         let (isValid, source) = state.withLock { ($0.isValid, $0.source) }
         guard isValid else { return DeliveryObstacle.invalid }
-        return source?.whyNotDelivering ?? DeliveryObstacle(modes: [])
+        let obstacle = source?.whyNotDelivering ?? DeliveryObstacle(modes: [])
+        guard obstacle.reason == .waitsForNothing else { return obstacle }
+        return DeliveryObstacle(
+            reason: .waitsForNothing,
+            description: "no callback is enabled: call CFFileDescriptorEnableCallBacks")
     }
 
     // MARK: - Source

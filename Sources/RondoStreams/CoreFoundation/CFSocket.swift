@@ -223,8 +223,8 @@ public final class CFSocket: Sendable {
 
     /// The reason why no callback has come, with a sentence. Any thread may read it.
     public var whyNotDelivering: DeliveryObstacle {
-        let (isValid, source) = state.withLock { ($0.isValid, $0.source) }
-        guard isValid else { return DeliveryObstacle.invalid }
-        return source?.whyNotDelivering ?? DeliveryObstacle(modes: [])
+        let held = state.withLock { $0 }
+        guard held.isValid else { return DeliveryObstacle.invalid }
+        return held.callBacks.obstacle(held.source?.whyNotDelivering, isPaused: held.isPaused)
     }
 }

@@ -70,6 +70,26 @@ struct SocketCallBacks {
         }
     }
 
+    /// Why no callback has come.
+    ///
+    /// - Parameters:
+    ///   - found: What the source says of itself; nil if there is none.
+    ///   - isPaused: Whether accepting pauses.
+    func obstacle(_ found: DeliveryObstacle?, isPaused: Bool) -> DeliveryObstacle {
+        let obstacle = found ?? DeliveryObstacle(modes: [])
+        guard obstacle.reason == .waitsForNothing else { return obstacle }
+        if isPaused { return .pausedAccepting }
+        let sentence =
+            switch phase {
+            case .connecting: "a thread waits in CFSocketConnectToAddress for its connection"
+            case .idle where types.reading == .acceptCallBack: "it does not listen: call CFSocketSetAddress"
+            case .idle: "it is not connected: call CFSocketConnectToAddress"
+            case .ready where hasEnded: "its connection has ended: there is nothing more to read"
+            case .ready: "no callback is enabled: call CFSocketEnableCallBacks"
+            }
+        return DeliveryObstacle(reason: .waitsForNothing, description: sentence)
+    }
+
     /// Reading and writing alternate, so that neither starves the other.
     func turns(for ready: RunLoop.Source.Interest) -> [Turn] {
         let reads: [Turn] = ready.contains(.read) ? [.reading] : []

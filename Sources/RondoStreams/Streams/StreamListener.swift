@@ -221,9 +221,7 @@ public final class StreamListener {
         guard isPaused, obstacle.reason == .waitsForNothing || obstacle.reason == .busy else {
             return obstacle
         }
-        return DeliveryObstacle(
-            reason: .waits,
-            description: "it waits for descriptors or memory, which have run out, and soon tries again")
+        return .pausedAccepting
     }
 
     // MARK: - Schedule
@@ -345,3 +343,9 @@ public final class StreamListener {
 
 @available(*, unavailable)
 extension StreamListener: Sendable {}
+
+extension DeliveryObstacle {
+    static let pausedAccepting = DeliveryObstacle(
+        reason: .waits,
+        description: "it waits for descriptors or memory, which have run out, and soon tries again")
+}

@@ -52,6 +52,27 @@ import Testing
         }
     }
 
+    @Test func `CS-16 a file descriptor without an enabled callback says what to call`() throws {
+        let thread = RunLoopThread(name: "explained")
+        let loop = thread.start()
+        defer {
+            thread.stop()
+            thread.join()
+        }
+        let (near, far) = try socketPair()
+        defer { close(far) }
+        let notes = ContextNotes()
+        let descriptor = Self.noted(near, notes)
+        let source = CFFileDescriptorCreateRunLoopSource(kCFAllocatorDefault, descriptor, 0)
+        CFRunLoopAddSource(loop, source, .defaultMode)
+        let obstacle = try waitFor("a loop that sleeps beside the descriptor") {
+            let found = descriptor.whyNotDelivering
+            return found.reason == .waitsForNothing ? found : nil
+        }
+        #expect(obstacle.description == "no callback is enabled: call CFFileDescriptorEnableCallBacks")
+        CFFileDescriptorInvalidate(descriptor)
+    }
+
     @Test func `CS-16 a program reads a FIFO that another one writes`() throws {
         let path = NSTemporaryDirectory() + "rondo-\(UUID().uuidString)"
         #expect(mkfifo(path, 0o600) == 0)

@@ -104,6 +104,35 @@ import Testing
         #expect(socket.whyNotDelivering.reason == .invalid)
     }
 
+    @Test func `CS-7 CS-15 a socket that waits for nothing says what to call`() throws {
+        let thread = RunLoopThread(name: "explained")
+        let loop = thread.start()
+        defer {
+            thread.stop()
+            thread.join()
+        }
+        let notes = ContextNotes()
+        let (near, far) = try socketPair()
+        defer { close(far) }
+        let reading = noted(near, .readCallBack, notes)
+        CFSocketDisableCallBacks(reading, CFSocketCallBackType.readCallBack.rawValue)
+        let listening = noted(socket(PF_INET, Int32(SOCK_STREAM.rawValue), 0), .acceptCallBack, notes)
+        let expected = [
+            (reading, "no callback is enabled: call CFSocketEnableCallBacks"),
+            (listening, "it does not listen: call CFSocketSetAddress"),
+        ]
+        for (socket, words) in expected {
+            let source = CFSocketCreateRunLoopSource(kCFAllocatorDefault, socket, 0)
+            CFRunLoopAddSource(loop, source, .defaultMode)
+            let obstacle = try waitFor("a loop that sleeps beside the socket") {
+                let found = socket.whyNotDelivering
+                return found.reason == .waitsForNothing ? found : nil
+            }
+            #expect(obstacle.description == words)
+            CFSocketInvalidate(socket)
+        }
+    }
+
     @Test func `CS-3 read tells of bytes and of a connection, and takes neither`() throws {
         let notes = ContextNotes()
         try onLoopThread { _ in

@@ -80,6 +80,34 @@ import Testing
         #expect(callBacks.interest == [] && !callBacks.mayRead)
     }
 
+    @Test func `a socket that is watched for nothing says what to call`() {
+        let nothing = DeliveryObstacle(reason: .waitsForNothing, description: "its interest is empty")
+        func words(
+            _ types: CFSocketCallBackType, _ phase: SocketCallBacks.Phase, isPaused: Bool = false,
+            _ change: (inout SocketCallBacks) -> Void = { _ in }
+        ) -> String {
+            var callBacks = SocketCallBacks(types, phase)
+            change(&callBacks)
+            return callBacks.obstacle(nothing, isPaused: isPaused).description
+        }
+        #expect(words(.acceptCallBack, .idle) == "it does not listen: call CFSocketSetAddress")
+        #expect(words(.dataCallBack, .idle) == "it is not connected: call CFSocketConnectToAddress")
+        #expect(
+            words(.dataCallBack, .connecting(threadWaits: true))
+                == "a thread waits in CFSocketConnectToAddress for its connection")
+        #expect(
+            words(.readCallBack, .ready) { $0.disable(.readCallBack) }
+                == "no callback is enabled: call CFSocketEnableCallBacks")
+        #expect(
+            words(.dataCallBack, .ready) { $0.endConnection() }
+                == "its connection has ended: there is nothing more to read")
+        #expect(
+            words(.acceptCallBack, .ready, isPaused: true)
+                == "it waits for descriptors or memory, which have run out, and soon tries again")
+        let other = DeliveryObstacle(reason: .busy, description: "another reason")
+        #expect(SocketCallBacks(.dataCallBack, .idle).obstacle(other, isPaused: false) == other)
+    }
+
     @Test func `CS-10 CS-12 a thread that found no descriptor for its pipe gets one at a later wait`() async {
         await #expect(processExitsWith: .success) {
             var state = CFSocket.State(callBacks: SocketCallBacks([], .ready))
