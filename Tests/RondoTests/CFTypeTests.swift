@@ -89,6 +89,21 @@ struct CFTypeTests {
         #expect(some as? Stream.PropertyKey == .sslSettingsKey)
     }
 
+    @Test func `ST-33 the keys of Core Foundation's properties are members of their type`() {
+        let keys: [(CFStreamPropertyKey, CFString)] = [
+            (.appendToFile, kCFStreamPropertyAppendToFile),
+            (.fileCurrentOffset, kCFStreamPropertyFileCurrentOffset),
+            (.dataWritten, kCFStreamPropertyDataWritten),
+            (.socketNativeHandle, kCFStreamPropertySocketNativeHandle),
+            (.socketRemoteHostName, kCFStreamPropertySocketRemoteHostName),
+            (.socketRemotePortNumber, kCFStreamPropertySocketRemotePortNumber),
+        ]
+        for (key, name) in keys { #expect(key.rawValue == name as String) }
+        let (input, output) = Self.pair()
+        #expect(CFReadStreamCopyProperty(input, CFStreamPropertyKey.socketRemotePortNumber) as? Int == 1)
+        #expect(CFWriteStreamCopyProperty(output, .socketRemoteHostName) as? String == "localhost")
+    }
+
     @Test
     func `Thread.mainThread, kCFErrorDomainCFNetwork, CFSocketSignature and the reference date exist`() {
         let isMain = Thread.main === Thread.mainThread

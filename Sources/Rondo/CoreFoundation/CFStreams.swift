@@ -347,6 +347,22 @@ public var kCFStreamPropertyShouldCloseNativeSocket: CFString {
     Stream.PropertyKey.shouldCloseNativeSocketKey.rawValue as NSString
 }
 
+/// The constants that Swift imports as members of the key on Apple's systems.
+extension CFStreamPropertyKey {
+    /// `kCFStreamPropertyAppendToFile`.
+    public static let appendToFile = CFStreamPropertyKey.appendToFileKey
+    /// `kCFStreamPropertyFileCurrentOffset`.
+    public static let fileCurrentOffset = CFStreamPropertyKey.fileCurrentOffsetKey
+    /// `kCFStreamPropertyDataWritten`.
+    public static let dataWritten = CFStreamPropertyKey.dataWrittenToMemoryStreamKey
+    /// `kCFStreamPropertySocketNativeHandle`.
+    public static let socketNativeHandle = CFStreamPropertyKey.socketNativeHandleKey
+    /// `kCFStreamPropertySocketRemoteHostName`.
+    public static let socketRemoteHostName = CFStreamPropertyKey.socketRemoteHostNameKey
+    /// `kCFStreamPropertySocketRemotePortNumber`.
+    public static let socketRemotePortNumber = CFStreamPropertyKey.socketRemotePortNumberKey
+}
+
 // The dictionary of a SOCKS proxy (rule ST-45), and its keys.
 
 /// See `Stream.PropertyKey.socksProxyConfigurationKey`.
