@@ -214,11 +214,8 @@ struct Pass {
     }
 
     private func hasDueTimers(_ findings: PassFindings) -> Bool {
-        let nearest =
-            findings.knowsTimers
-            ? findings.nearestTimer
-            : loop.state.withLock { [mode] in $0.modes[mode].timers.nearest ?? .never }
-        return isDue(nearest)
+        if findings.knowsTimers { return isDue(findings.nearestTimer) }
+        return isDue(loop.state.withLock { [mode] in $0.modes[mode].timers.nearest ?? .never })
     }
 
     /// The step of the pass that does deferred work. Sources that the work signals are served here, by (d)

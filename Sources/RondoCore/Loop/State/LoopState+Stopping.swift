@@ -24,7 +24,5 @@ extension LoopState {
         }
     }
 
-    mutating func stopAll() {
-        for index in activations.indices { activations[index].isStopped = true }
-    }
+    mutating func stopAll() { for index in activations.indices { activations[index].isStopped = true } }
 }

@@ -24,18 +24,10 @@ extension TLSEngine {
         case .end, .closed: throw fail(.closedDuringHandshake(nil))
         case .failed(.system(let code)) where code == ECONNRESET || code == EPIPE:
             throw fail(.closedDuringHandshake(code))
-        case .failed(.alert(let alert)) where alert == .handshakeFailure && lacksCertificate:
+        case .failed(.alert(let alert)) where alert == .handshakeFailure && state.lacksCertificate:
             throw fail(.certificateRequired(alert))
         case .failed(let reason): throw fail(state.callbackFailure ?? reason)
         }
-    }
-
-    /// Whether the server has asked for a certificate, and this client has none to show. A server of TLS 1.2
-    /// that requires one says no more than `handshake_failure` (RFC 5246, section 7.4.6); TLS 1.3 has an
-    /// alert of its own for it.
-    private var lacksCertificate: Bool {
-        // The list of authorities is empty if the server names none, and nil before it has asked.
-        !isServers && SSL_get0_peer_CA_list(ssl) != nil && SSL_get_certificate(ssl) == nil
     }
 
     /// Whether the handshake may not go on before the program has answered. On a server it goes on until it

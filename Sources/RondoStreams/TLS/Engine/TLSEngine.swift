@@ -94,8 +94,6 @@ package final class TLSEngine {
     ///   - received: Bytes that were read from the peer before TLS began; they belong to TLS.
     ///   - carrier: The TLS with a proxy that this one goes through, its handshake done and nothing left to
     ///     send.
-    ///   - leadsToProxy: Whether the peer is a proxy.
-    ///   - sessions: The cache for a client's sessions.
     package init(
         context: TLSContext, descriptor: Int32, hostName: String, port: Int = 0, received: [UInt8] = [],
         through carrier: TLSEngine? = nil, leadsToProxy: Bool = false, sessions: TLSSessionCache = .shared

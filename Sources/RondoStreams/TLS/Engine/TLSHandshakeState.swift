@@ -81,6 +81,15 @@ final class TLSHandshakeState {
 
     var settings: TLSSettings { context.settings }
 
+    /// Whether the server has asked for a certificate, and this client has none to show. A server of TLS 1.2
+    /// that requires one says no more than `handshake_failure` (RFC 5246 §7.4.6); TLS 1.3 has an alert of its
+    /// own for it.
+    var lacksCertificate: Bool {
+        // The list of authorities is empty if the server names none, and nil before it has asked.
+        context.settings.role == .client && SSL_get0_peer_CA_list(ssl) != nil
+            && SSL_get_certificate(ssl) == nil
+    }
+
     /// The handshake state of this `SSL *`.
     static func of(_ ssl: OpaquePointer) -> TLSHandshakeState? {
         SSL_get_ex_data(ssl, 0).map { Unmanaged<TLSHandshakeState>.fromOpaque($0).takeUnretainedValue() }
