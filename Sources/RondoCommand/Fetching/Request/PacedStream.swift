@@ -37,7 +37,8 @@ final class PacedStream: Foundation.InputStream {
 
 /// The pace of an upload: how many bytes may be sent at an instant, so that an average rate is kept. A value.
 struct UploadPace {
-    /// The seconds by which the bytes may be ahead of the rate: the stream is looked at less often than that.
+    /// The seconds by which the bytes may be ahead of the rate: more than the time between two looks at the
+    /// stream, so that the rate is reached.
     static let lead = 0.125
     /// The seconds for which slowness is made up.
     static let memory = 1.0

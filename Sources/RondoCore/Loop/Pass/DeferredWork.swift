@@ -9,7 +9,7 @@
 // 15 %):
 //
 //     a shared queue's service: clients that several callbacks enqueue begin in a row      W5, 64 GETs of 1 KiB: 2 to 4 %
-//     leaving a loop: a kept connection that another load takes at once need not come back W5, the same: 2 %
+//     leaving a loop: a kept connection that another load takes at once need not come back W5, the same: 2 %; http.request: 12 %
 //     one poll(2) for space in all sockets that were written to, instead of one each       W4 by streams, 64 B: 2 to 5 %
 //     an operation of a delegate queue: one makes the calls of several callbacks           W10, with what `DelegateQueue` joins: 13 to 24 %
 //
