@@ -24,7 +24,7 @@ final class ServerAnswer: Answer, ExchangeOwner, @unchecked Sendable {
         case waitingForResumption(Route)
         case exchanging(RunningExchange, Wait)
         /// The end of the last exchange is being reported. Its connection may still be registered with the
-        /// queue: `close()` or `ended(_:)` unregisters it.
+        /// queue: `close()`, or else `unregisterEnded()`, unregisters it.
         case reportingEnd(any Exchange, SharedQueue)
     }
 

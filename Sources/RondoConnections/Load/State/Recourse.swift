@@ -1,9 +1,10 @@
 internal import FoundationNetworking
 internal import RondoCore
 
-/// The next step of a load whose answer has failed and that need not fail with it. `LoadDriver` begins it,
-/// and `LoadState` takes it.
+/// The step of a load whose answer has failed, in place of its own failure. `LoadDriver` begins it, and
+/// `LoadState` takes it.
 enum Recourse {
+    /// There is none: the load fails.
     case none
     /// A stored response stands in, although it is stale (RFC 5861 §4).
     case staleResponse(URLResponse, Data)

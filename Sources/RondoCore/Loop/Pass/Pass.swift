@@ -118,7 +118,7 @@ struct Pass {
         if served.source || served.mainQueue { findings.noteHandled() }
     }
 
-    /// If nothing was called. A block that another thread queues meanwhile is performed by the next run.
+    /// Whether the run can end at once. A block that another thread queues now is performed by the next run.
     // Inlined: the figure stands at `waitAndServe(_:)`.
     @inline(__always)
     private func mustEndAtOnce(_ findings: PassFindings) -> Bool {

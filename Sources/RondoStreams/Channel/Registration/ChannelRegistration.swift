@@ -104,8 +104,8 @@ package final class ChannelRegistration: SharedQueueClient {
     }
 
     private let state = Mutex(State())
-    /// Counts the beginnings and ends of accesses. Changed only with the lock of the state, and inside the
-    /// gate whose access begins or ends.
+    /// Counts the beginnings of gated accesses and the ends of all. Changed only with the lock of the state,
+    /// and inside the gate whose access begins or ends.
     private let currentUse = Atomic<UInt32>(0)
 
     // No queue can still refer to this object: a queue retains its waiting clients.
@@ -144,8 +144,8 @@ package final class ChannelRegistration: SharedQueueClient {
         return state.access.take()
     }
 
-    /// Changes whenever an access begins or ends, so that a late callback knows that its access is over.
-    /// Inside the gate.
+    /// Changes whenever a gated access begins, or any access ends, so that a late callback knows that its
+    /// access is over. Inside the gate.
     var use: UInt32 { currentUse.load(ordering: .relaxed) }
 
     /// Lets a callback in, unless the channel is suspended: `resume()` requests a pass in place of it.
