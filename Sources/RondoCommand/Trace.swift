@@ -17,6 +17,8 @@ struct Trace: ParsableCommand {
 
     /// The most members that are named where no loop was run.
     private static let maximumNamed = 8
+    /// The most characters of a label there.
+    private static let maximumLabel = 40
 
     @Option(help: ArgumentHelp("Write a page with the timeline; opens in any browser.", valueName: "file"))
     var html: String?
@@ -187,25 +189,26 @@ struct Trace: ParsableCommand {
         }
     }
 
-    /// Why there is nothing to see.
+    /// Why there is nothing to see. A run in a mode that is empty begins no pass, and is not recorded.
     private static func words(withoutRun recording: Recording) -> String {
         var scheduled: [String] = []
         var known: Set<String> = []
         for record in recording.records where record.loop != 0 && record.mode != 0 {
             guard record.kind == .add || record.kind == .perform || record.kind == .enqueue else { continue }
             let label = recording.name(record)
+            let short = label.count > maximumLabel ? label.prefix(maximumLabel) + "…" : label[...]
             let member =
                 record.kind == .perform
-                ? "a block" : label.isEmpty ? "a member without a label" : "“\(label)”"
+                ? "a block" : label.isEmpty ? "a member without a label" : "“\(short)”"
             let words = "\(member) in \(recording.modeName(record)) of \(recording.loopName(record.loop))"
             if known.insert(words).inserted { scheduled.append(words) }
         }
-        guard !scheduled.isEmpty else { return "no run loop was run, and nothing was scheduled on one" }
+        guard !scheduled.isEmpty else { return "no run loop has begun a pass, and nothing was added to one" }
         let more = scheduled.count - maximumNamed
         let end = more > 0 ? ["and \(more) more"] : []
         let list = (Array(scheduled.prefix(maximumNamed)) + end).joined(separator: ", ")
-        let words = "no run loop was run, and nothing calls what was scheduled: \(list)"
+        let words = "no run loop has begun a pass, so that nothing was called of what was added: \(list)"
         return TerminalText.harmless(words, keeping: [])
-            + "; have the thread run its loop, as by RunLoop.current.run()"
+            + "; have the thread run its loop in such a mode, as by RunLoop.current.run() in default"
     }
 }

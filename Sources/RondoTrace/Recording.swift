@@ -108,7 +108,7 @@ package struct Recording: Sendable, Equatable {
 
     // MARK: - Activations
 
-    /// Whether a run loop was run. What was asked of loops is recorded also if none is.
+    /// Whether a run loop has begun a pass. What was asked of loops is recorded also if none has.
     package var hasRun: Bool { records.contains { $0.kind == .entry || $0.kind == .exit } }
 
     /// One activation: from its entry to its exit, or to the end of the recording.

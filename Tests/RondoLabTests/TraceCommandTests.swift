@@ -164,13 +164,13 @@ struct TraceCommandTests {
     @Test func `of a program that runs no loop it is said, and what it has scheduled`() throws {
         let scheduled = try Tool.run(["trace", "--", BuiltFiles.path("RondoMainLoopProbe"), "left"])
         let words = """
-            rondo: no run loop was run, and nothing calls what was scheduled: “tick” in default of main, “tick” in \
-            the common modes of main, a member without a label in default of main, a block in default of main; have the \
-            thread run its loop, as by RunLoop.current.run()
+            rondo: no run loop has begun a pass, so that nothing was called of what was added: “tick” in default of main, \
+            “tick” in the common modes of main, a member without a label in default of main, a block in default of main; \
+            have the thread run its loop in such a mode, as by RunLoop.current.run() in default
             """
         #expect(scheduled.contains(words))
         let other = try Tool.run(["trace", "--", BuiltFiles.command, "--version"])
-        #expect(other.contains("rondo: no run loop was run, and nothing was scheduled on one"))
+        #expect(other.contains("rondo: no run loop has begun a pass, and nothing was added to one"))
         try withFile { file in
             try Data(RecordingMaker.sample.file).write(to: URL(fileURLWithPath: file))
             #expect(try !Tool.run(["trace", "--from", file]).contains("no run loop"))

@@ -29,8 +29,9 @@ import Testing
         try Self.play("unasked")
     }
 
-    @Test func `RL-6 what an asynchronous main loses with the main loop is logged once`() throws {
-        let output = try TestServerProcess.run([BuiltFiles.path("RondoAsyncMainProbe")])
+    @Test(arguments: ["main", "current"])
+    func `RL-6 what an asynchronous main loses with the main loop is logged once`(name: String) throws {
+        let output = try TestServerProcess.run([BuiltFiles.path("RondoAsyncMainProbe"), name])
         let lines = output.split(separator: "\n")
         let warnings = lines.filter { $0.contains("The main thread ends before the program") }
         #expect(warnings.count == 1 && warnings[0].contains("default: 1 timer (tick)"), "\(output)")

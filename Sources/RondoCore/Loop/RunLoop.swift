@@ -64,7 +64,12 @@ public final class RunLoop: NSObject, Sendable {
     public static var current: RunLoop { currentLoop() }
 
     /// The run loop of the main thread; any thread may ask for it. Only the program runs it (rule RL-3).
-    public static let main = RunLoop(isMain: true)
+    public static let main: RunLoop = {
+        let loop = RunLoop(isMain: true)
+        // So that the loop ends with the thread (rule RL-6), also if nothing but its name was used.
+        if Thread.isMainThread { loop.adoptThread() }
+        return loop
+    }()
 
     package static func currentLoop() -> RunLoop {
         if let pointer = pthread_getspecific(LoopThreadState.key) {
@@ -73,7 +78,7 @@ public final class RunLoop: NSObject, Sendable {
             return Unmanaged<RunLoop>.fromOpaque(pointer).takeUnretainedValue()
         }
         let loop = Thread.isMainThread ? main : RunLoop(isMain: false)
-        loop.adoptThread()
+        if pthread_getspecific(LoopThreadState.key) == nil { loop.adoptThread() }
         return loop
     }
 

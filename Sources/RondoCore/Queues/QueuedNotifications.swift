@@ -156,7 +156,7 @@ private struct NotificationList {
     private var slots: [Slot] = []
     private var filled = 0
     /// The numbers of the entries that name each mode, so that a pass finds its own without looking at the
-    /// others. The queue of a mode stays when it is empty, so that the next number finds its memory.
+    /// others.
     private var numbersByMode: [String: KeyedQueue<UInt64, Void>] = [:]
     /// The numbers of the entries with each key, so that coalescing finds its own without looking at the
     /// others.
@@ -167,7 +167,7 @@ private struct NotificationList {
     var isEmpty: Bool { filled == 0 }
 
     /// The modes that entries name.
-    var modes: [String] { numbersByMode.filter { !$0.value.isEmpty }.map(\.key) }
+    var modes: [String] { Array(numbersByMode.keys) }
 
     func count(named mode: String) -> Int { numbersByMode[mode]?.count ?? 0 }
 
@@ -241,7 +241,10 @@ private struct NotificationList {
     private mutating func empty(_ index: Int) {
         guard let entry = slots[index].entry.take() else { return }
         filled -= 1
-        for mode in Set(entry.modes) { _ = numbersByMode[mode]?.remove(entry.number) }
+        for mode in Set(entry.modes) {
+            _ = numbersByMode[mode]?.remove(entry.number)
+            if numbersByMode[mode]?.isEmpty ?? false { numbersByMode[mode] = nil }
+        }
         for key in keys(of: entry) {
             numbersByKey[key]?.remove(entry.number)
             if numbersByKey[key]?.isEmpty ?? false { numbersByKey[key] = nil }

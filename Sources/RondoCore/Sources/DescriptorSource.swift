@@ -7,15 +7,16 @@ struct DescriptorKind: SourceKind {
     var takesSignals: Bool { false }
 
     func obstacle(of source: RunLoop.Source) -> DeliveryObstacle? {
-        guard !source.interest.isEmpty else {
-            return DeliveryObstacle(
-                reason: .waitsForNothing,
-                description: "its interest is empty: it is served neither for reading nor for writing")
-        }
-        let runsLoop = source.scheduledModes.contains { member in
+        // Another loop of the source would serve it.
+        let modes = source.scheduledModes
+        let runsLoop = modes.allSatisfy { member in
             member.loop.state.withLock { state in state.servedInOuterRuns.contains { $0 === source } }
         }
-        return runsLoop ? .callbackRunsLoop : nil
+        if runsLoop, !modes.isEmpty { return .callbackRunsLoop }
+        guard source.interest.isEmpty else { return nil }
+        return DeliveryObstacle(
+            reason: .waitsForNothing,
+            description: "its interest is empty: it is served neither for reading nor for writing")
     }
 
     func summary(of source: RunLoop.Source) -> String {

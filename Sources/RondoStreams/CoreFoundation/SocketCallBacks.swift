@@ -85,6 +85,9 @@ struct SocketCallBacks {
             case .idle where types.reading == .acceptCallBack: "it does not listen: call CFSocketSetAddress"
             case .idle: "it is not connected: call CFSocketConnectToAddress"
             case .ready where hasEnded: "its connection has ended: there is nothing more to read"
+            case .ready where types.isEmpty: "it was made without callbacks"
+            case .ready where types == .connectCallBack && hasToldOutcome:
+                "its connect callback was made, and it has no other one"
             case .ready: "no callback is enabled: call CFSocketEnableCallBacks"
             }
         return DeliveryObstacle(reason: .waitsForNothing, description: sentence)

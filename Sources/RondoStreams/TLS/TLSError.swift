@@ -10,7 +10,7 @@ package struct TLSError: Error, Hashable, Sendable {
         case certificate(CertificateProblem)
         /// The client has sent no certificate, and this server requires one.
         case certificateMissing
-        /// This client has sent no certificate, and the server requires one; the alert by which it says so.
+        /// The peer requires a certificate, and this side has sent none; the alert by which the peer says so.
         case certificateRequired(Alert)
         /// The two sides have no version of TLS in common; OpenSSL's words for it.
         case protocolVersion(String)
@@ -92,8 +92,9 @@ extension TLSError: CustomStringConvertible {
         case .alert(let alert):
             return "\(peer) refused to go on with TLS: \(alert)\(hint(for: alert))"
         case .certificateRequired(let alert):
-            return "\(peer) refused to go on with TLS: \(alert). "
-                + "It asks for a certificate of this side's (TLSSettings.identity)"
+            // A server's certificate is no answer to a client that says so.
+            let hint = isServers ? "" : ". It asks for a certificate of this side's (TLSSettings.identity)"
+            return "\(peer) refused to go on with TLS: \(alert)\(hint)"
         case .closedDuringHandshake(let code):
             let how = code.map { ": \(SocketError.sentence(of: $0))" } ?? ""
             return "\(peer) closed the connection before it was secured\(how). "

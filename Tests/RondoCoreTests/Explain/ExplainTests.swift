@@ -357,6 +357,12 @@ import Testing
             return found.description == sentence ? found : nil
         }
         #expect(obstacle.reason == .busy)
+        if let source = item as? RunLoop.Source {
+            // As with a `CFSocket`, which is watched for nothing while its callback runs.
+            source.interest = []
+            #expect(source.whyNotDelivering.description == sentence)
+            source.interest = .read
+        }
         loop.stop()
         try ended.wait()
         if kind == .descriptor {

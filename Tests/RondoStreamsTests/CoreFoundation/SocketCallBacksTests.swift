@@ -101,6 +101,12 @@ import Testing
         #expect(
             words(.dataCallBack, .ready) { $0.endConnection() }
                 == "its connection has ended: there is nothing more to read")
+        #expect(words([], .ready) == "it was made without callbacks")
+        #expect(
+            words(.connectCallBack, .idle) {
+                $0.connected(0, inBackground: true)
+                _ = $0.takeOutcome()
+            } == "its connect callback was made, and it has no other one")
         #expect(
             words(.acceptCallBack, .ready, isPaused: true)
                 == "it waits for descriptors or memory, which have run out, and soon tries again")

@@ -1,7 +1,7 @@
 internal import RondoHTTP
 internal import RondoStreams
 
-/// An HTTP/1.1 connection to a server: a kept connection, and the codec that speaks over it.
+/// An HTTP/1.1 connection to a server, with the codec that speaks over it.
 final class HTTP1Connection: ServerConnection {
     /// Also changed by the exchange that uses the connection.
     // Unchecked: inside the gate of the exchange, or under the origin's lock, so that no two accesses

@@ -225,6 +225,8 @@ final class HTTP1Exchange: Exchange, @unchecked Sendable {
         guard case .open = phase else { return }
         phase = .switching(upgrade)
         connection.makePrivate()
+        // Taken out and put back, so that no access to the variable lasts while other code runs. None of that
+        // ends this exchange.
         guard var lease = lease.take() else { return }
         lease.leaveServerCount()
         self.lease = consume lease

@@ -16,7 +16,8 @@ struct Lease: ~Copyable {
     /// The loop whose idle connections are taken first, and to which this one belongs when it is idle again.
     private let loop: RunLoop
     private let origin: Origin
-    /// The connection as it was idle; nil if one is to be opened. The exchange sets the one that it uses.
+    /// The connection as it was idle; nil if one is to be opened. `Route.makeExchange` sets the one that is
+    /// used.
     var connection: PooledConnection?
     private var count = Count.atServer
 

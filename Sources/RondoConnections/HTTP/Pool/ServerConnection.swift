@@ -40,7 +40,7 @@ class ServerConnection: DeferredWork {
     func makeExchange(
         over lease: consuming Lease, for owner: any ExchangeOwner, reporting: ExchangeReporting
     ) -> any Exchange {
-        preconditionFailure("bug in Rondo: a kept connection of no version of HTTP")
+        preconditionFailure("bug in Rondo: a connection of no version of HTTP")
     }
 
     final func makePrivate() { isPrivate = true }

@@ -31,9 +31,8 @@ final class Route: Sendable {
     ///
     /// A connection makes the exchange of its version. The version of a new connection is decided here: the
     /// route offers nothing but `http/1.1` by ALPN (`tls(of:)`), so that the version is known before a channel
-    /// is open. Where it offers HTTP/2 too, the version is known once the connection is secured: an exchange
-    /// that opens a connection then becomes one of the version that was negotiated. A parked connection is a
-    /// plain socket, which speaks HTTP/1.1.
+    /// is open. (For a route that offers another version too see "Adding HTTP/2" in CONTRIBUTING.) A parked
+    /// connection is a plain socket, which speaks HTTP/1.1.
     func makeExchange(
         over lease: consuming Lease, for owner: any ExchangeOwner, reporting: ExchangeReporting
     ) -> any Exchange {
