@@ -121,6 +121,53 @@ struct FetchFailureTests {
         #expect(message.hasPrefix("The file /a is a directory"))
     }
 
+    @Test func `TLS with the proxy has options of its own`() throws {
+        let proxy = StreamProxy(.httpConnect, host: "proxy", port: 1, tls: TLSSettings())
+        let selfSigned = CertificateProblem(.selfSigned, certificate: nil)
+        let cases: [(TLSError.Reason, String)] = [
+            (
+                .certificate(selfSigned),
+                "the certificate of h was issued by itself. If you trust it, name it in OPTIONcacert"
+            ),
+            (
+                .certificateRequired(.certificateRequired),
+                "h refused to go on with TLS: certificate required (alert 116). "
+                    + "It asks for a certificate of this side's (OPTIONcert)"
+            ),
+            (.settings("TLSSettings.certificateAuthorities (.file “c”) is bad"), "OPTIONcacert: c is bad"),
+            (.settings("TLSSettings.certificateAuthorities (.directory “d”)"), "OPTIONcapath: d"),
+        ]
+        for (reason, sentence) in cases {
+            let message = { (error: ChannelError) in
+                try Self.failure(.channel(error), scheme: "https", host: "h", proxy: proxy).message
+            }
+            let error = ChannelError.tls(TLSError(reason, host: "h"))
+            #expect(try message(error) == sentence.replacingOccurrences(of: "OPTION", with: "--"))
+            #expect(
+                try message(.proxy(host: "h", error)) == "the proxy on the way to h cannot be used: "
+                    + sentence.replacingOccurrences(of: "OPTION", with: "--proxy-"))
+        }
+    }
+
+    @Test func `a proxy is named where its connection breaks, and not before TLS of the server behind it`()
+        throws
+    {
+        let proxy = StreamProxy(.httpConnect, host: "h", port: 1)
+        for error in [
+            ChannelError.tls(TLSError(.closedDuringHandshake(nil), host: "h")),
+            .broken(host: "h", port: 443, SocketError(code: ECONNRESET, operation: .read)),
+        ] {
+            let failure = try Self.failure(.channel(error), scheme: "https", host: "h", proxy: proxy)
+            #expect(failure.message == error.description)
+        }
+        let error = ChannelError.broken(
+            host: "h", port: 1, SocketError(code: ECONNRESET, operation: .read))
+        #expect(
+            try Self.failure(.channel(error), host: "h", proxy: proxy).message
+                == "the connection to the proxy h, port 1, broke: could not read: "
+                + "Connection reset by peer (ECONNRESET)")
+    }
+
     @Test func `an exceeded total time is told from an exceeded time to connect`() throws {
         #expect(try Self.failure(.exceededTotalTime(seconds: 1)).isOutOfTotalTime)
         let late = LoadFailure.channel(.timedOut(host: "(--max-time)", port: 80, seconds: 1))

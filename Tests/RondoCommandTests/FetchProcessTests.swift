@@ -379,6 +379,33 @@ import Testing
                 """)
     }
 
+    @Test func `TLS with a proxy that fails advises the options for the proxy`() throws {
+        let certificates = TestCertificates.shared
+        let output = try python(
+            """
+            import ssl
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain('\(certificates.path(.good))', '\(certificates.keyPath)')
+            server, url = silent_server()
+            proxy = ['-x', url.rstrip('/').replace('http', 'https')]
+            trusting = proxy + ['--proxy-cacert', '\(certificates.authorityPath)']
+            for words, requirement in ((proxy, ssl.CERT_NONE), (trusting, ssl.CERT_REQUIRED)):
+                context.verify_mode = requirement
+                run = fetch('-sS', *words, 'https://host.invalid/', stderr=subprocess.PIPE)
+                client, _ = server.accept()
+                # Open until the tool has read the alert.
+                kept = client.dup()
+                try: context.wrap_socket(client, server_side=True)
+                except OSError: pass
+                text = run.stderr.read().decode()
+                print([word for word in ('--proxy-cacert', '(--proxy-cert)') if word in text], run.wait())
+            unusable = fetch('-sS', *proxy, '--proxy-cacert', '/dev/null', 'https://host.invalid/',
+                             stderr=subprocess.PIPE)
+            print('cannot be used: --proxy-cacert: /dev/null' in unusable.stderr.read().decode(), unusable.wait())
+            """)
+        #expect(output == "['--proxy-cacert'] 60\n['(--proxy-cert)'] 35\nTrue 77")
+    }
+
     @Test func `the rest of a file overwrites none that has the suggested name`() throws {
         let output = try python(
             """

@@ -138,6 +138,26 @@ private struct LineNegotiation: ProxyNegotiation {
             ])
     }
 
+    @Test func `TLS settings for the proxy that cannot be used are said to be the proxy's`() throws {
+        let server = try TestServer { $0.waitForEnd() }
+        defer { server.stop() }
+        let findings = try onStreamThread { [port = server.port] loop in
+            var settings = TLSSettings()
+            settings.ciphers = "none such"
+            let route = ProxyRoute(
+                host: "127.0.0.1", port: Int(port), tls: settings, negotiation: LineNegotiation("behind"))
+            let talk = Conversation(SocketChannel(.init(host: "behind", port: 99, route: route)))
+            talk.open(in: loop)
+            try loop.run { talk.failure != nil }
+            return [talk.failure?.description ?? "no failure"]
+        }
+        #expect(
+            findings == [
+                "the proxy on the way to behind cannot be used: "
+                    + "TLSSettings.ciphers cannot be used: no cipher match"
+            ])
+    }
+
     @Test func `TLS is spoken with the host behind the proxy`() throws {
         let (server, port) = try PythonServer.start(.echo)
         defer { server.terminate() }

@@ -68,7 +68,9 @@ struct FetchFailure: Error, Equatable {
         let error = error as NSError
         domain = error.domain
         code = error.code
-        var text = Self.inOptions(error.localizedDescription)
+        // TLS with the proxy has options of its own.
+        let isOfProxy = if case .channel(.proxy)? = failure { true } else { false }
+        var text = Self.inOptions(error.localizedDescription, prefix: isOfProxy ? "--proxy-" : "--")
         let isOfOptions = text.hasPrefix("--")
         if let host = url?.host, !host.isEmpty, !isOfOptions, !text.contains(host), proxy == nil {
             text = "\(host): \(text)"
@@ -80,10 +82,7 @@ struct FetchFailure: Error, Equatable {
         {
             text += " (\(reason))"
         }
-        if let proxy, !text.lowercased().contains("proxy"), text.contains(proxy.host) {
-            text = Self.naming(proxy, in: text)
-        }
-        message = text
+        message = proxy.map { Self.naming($0, in: text, of: failure) } ?? text
         if case .exceededTotalTime = failure { isOutOfTotalTime = true }
         status =
             failure.flatMap {
@@ -168,25 +167,30 @@ struct FetchFailure: Error, Equatable {
         }
     }
 
-    /// Names the proxy in a sentence of the library, which treats it like any other host.
-    private static func naming(_ proxy: StreamProxy, in text: String) -> String {
-        let attempt = "could not connect to "
-        if text.contains(attempt + proxy.host) {
-            return text.replacingOccurrences(of: attempt, with: attempt + "the proxy ")
-        }
-        return "the proxy \(proxy.host), port \(proxy.port): \(text)"
+    /// Names the proxy in a sentence about its connection, which the library treats like any other.
+    private static func naming(_ proxy: StreamProxy, in text: String, of failure: LoadFailure?) -> String {
+        guard case .channel(.broken(let host, let port, _))? = failure, host == proxy.host, port == proxy.port
+        else { return text }
+        return text.replacingOccurrences(of: "the connection to ", with: "the connection to the proxy ")
     }
 
     /// Replaces the names of the library's settings by the names of options, or drops the advice if there is
     /// no such option.
-    private static func inOptions(_ sentence: String) -> String {
+    ///
+    /// - Parameter prefix: That of the options which TLS with the server and with the proxy both have. Those
+    ///   without a prefix here are the server's alone.
+    private static func inOptions(_ sentence: String, prefix: String) -> String {
         sentence
-            .replacing(/TLSSettings\.certificateAuthorities \(\.file “(.*)”\)/) { "--cacert: \($0.1)" }
+            .replacing(/TLSSettings\.certificateAuthorities \(\.file “(.*)”\)/) {
+                "\(prefix)cacert: \($0.1)"
+            }
             .replacing(/TLSSettings\.certificateAuthorities \(\.directory “(.*)”\)/) {
-                "--capath: \($0.1)"
+                "\(prefix)capath: \($0.1)"
             }
             .replacing(/TLSSettings\.revocationLists \(“(.*)”\)/) { "--crlfile: \($0.1)" }
-            .replacingOccurrences(of: "TLSSettings.certificateAuthorities", with: "--cacert")
+            .replacingOccurrences(of: "TLSSettings.certificateAuthorities", with: "\(prefix)cacert")
+            .replacingOccurrences(of: "TLSSettings.identity", with: "\(prefix)cert")
+            .replacingOccurrences(of: "TLSSettings.pinnedKeys", with: "--pinnedpubkey")
             .replacingOccurrences(of: "TLSSettings.revocationLists", with: "--crlfile")
             .replacingOccurrences(of: "TLSSettings.ciphers", with: "--ciphers")
             .replacingOccurrences(of: "TLSSettings.cipherSuites", with: "--tls13-ciphers")

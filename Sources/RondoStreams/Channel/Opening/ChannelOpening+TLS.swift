@@ -22,7 +22,7 @@ extension ChannelOpening {
     func secure(_ transport: ChannelTransport, _ settings: TLSSettings, received: [UInt8]) {
         let configuration = channel.configuration
         let host = Resolver.withoutBrackets(configuration.host)
-        secure(transport, settings, asksChannel: true, host: host) { () throws(TLSError) in
+        secure(transport, settings, leadsToProxy: false, host: host) { () throws(TLSError) in
             try TLSEngine(
                 context: TLSContext.shared(for: settings), descriptor: transport.socket.descriptor,
                 hostName: host, port: configuration.port, received: received, through: transport.engine)
@@ -32,7 +32,7 @@ extension ChannelOpening {
     /// Starts TLS with a proxy, before the negotiation. The channel's handlers are called for hosts only.
     func secureToProxy(_ transport: ChannelTransport, _ route: ProxyRoute, _ settings: TLSSettings) {
         let host = Resolver.withoutBrackets(route.host)
-        secure(transport, settings, asksChannel: false, host: host) { () throws(TLSError) in
+        secure(transport, settings, leadsToProxy: true, host: host) { () throws(TLSError) in
             try TLSEngine(
                 context: TLSContext.shared(for: settings), descriptor: transport.socket.descriptor,
                 hostName: host, port: route.port, leadsToProxy: true)
@@ -40,14 +40,14 @@ extension ChannelOpening {
     }
 
     private func secure(
-        _ plain: ChannelTransport, _ settings: TLSSettings, asksChannel: Bool, host: String,
+        _ plain: ChannelTransport, _ settings: TLSSettings, leadsToProxy: Bool, host: String,
         _ make: () throws(TLSError) -> TLSEngine
     ) {
         do throws(TLSError) {
             let engine = try make()
             engine.ask(
-                forTrust: asksChannel && channel.handlers.onTrust != nil || settings.trustHandler != nil,
-                forIdentity: asksChannel && channel.handlers.onIdentityRequest != nil
+                forTrust: !leadsToProxy && channel.handlers.onTrust != nil || settings.trustHandler != nil,
+                forIdentity: !leadsToProxy && channel.handlers.onIdentityRequest != nil
                     || settings.identityHandler != nil)
             engine.state.questions?.trustHandler = settings.trustHandler
             engine.state.questions?.identityHandler = settings.identityHandler
@@ -61,7 +61,8 @@ extension ChannelOpening {
             limit.enter(channel.configuration.handshakes, onEviction: sources.askForPassFirst)
             handshake(transport, engine)
         } catch {
-            channel.fail(.tls(error.naming(host: host)))
+            let failure = ChannelError.tls(error.naming(host: host))
+            if leadsToProxy { failOnFirstHop(failure) } else { channel.fail(failure) }
         }
     }
 

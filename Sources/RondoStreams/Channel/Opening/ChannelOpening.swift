@@ -296,7 +296,7 @@ final class ChannelOpening {
         do throws(ChannelError) {
             handle(try dialogue.begin(), dialogue)
         } catch {
-            channel.fail(error)
+            channel.fail(error.ofProxy(onWayTo: channel.configuration.host))
         }
     }
 
@@ -305,7 +305,7 @@ final class ChannelOpening {
         do throws(ChannelError) {
             handle(try dialogue.advance(ready), dialogue)
         } catch {
-            return channel.fail(error)
+            return channel.fail(error.ofProxy(onWayTo: channel.configuration.host))
         }
         // The end of the dialogue is reported by the next event, `secured` or `open`.
         if case .negotiating = stage, dialogue.received > before.received { channel.tell(.negotiating) }
