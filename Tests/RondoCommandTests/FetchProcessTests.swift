@@ -406,6 +406,56 @@ import Testing
         #expect(output == "['--proxy-cacert'] 60\n['(--proxy-cert)'] 35\nTrue 77")
     }
 
+    @Test func `http_connect is the status of the tunnel, whatever becomes of TLS behind it`() throws {
+        let certificates = TestCertificates.shared
+        let output = try python(
+            """
+            import ssl
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain('\(certificates.path(.good))', '\(certificates.keyPath)')
+            server, url = silent_server()
+            place = url[len('http://'):].rstrip('/')
+            def fetch_by(scheme, *words):
+                run = fetch('-s', '-w', '%{http_connect}', '-x', scheme + '://' + place, *words,
+                            'https://host.invalid/', stdout=subprocess.PIPE)
+                return run, server.accept()[0]
+            def answer(client, status):
+                got = b''
+                while not got.endswith(b'\\r\\n\\r\\n'): got += receive(client)
+                client.sendall(b'HTTP/1.1 ' + status + b'\\r\\n\\r\\n')
+            def secured(client):
+                try: return context.wrap_socket(client, server_side=True)
+                except OSError: return None
+            codes = []
+            for scheme, words in (('http', ()), ('https', ('--proxy-insecure',))):
+                for status in (b'200 OK', b'403 No'):
+                    run, client = fetch_by(scheme, *words)
+                    if scheme == 'https': client = secured(client)
+                    answer(client, status)
+                    client.close()
+                    codes += [run.stdout.read().decode()]
+                    run.wait()
+            # Certificates that are not trusted: the server's behind the tunnel, and the proxy's.
+            run, client = fetch_by('http')
+            answer(client, b'200 OK')
+            secured(client)
+            codes += [run.stdout.read().decode()]
+            run.wait()
+            run, client = fetch_by('https')
+            secured(client)
+            codes += [run.stdout.read().decode()]
+            run.wait()
+            # A reply of SOCKS is no status: 255, no method is acceptable.
+            run, client = fetch_by('socks5h')
+            receive(client)
+            client.sendall(b'\\x05\\xff')
+            codes += [run.stdout.read().decode()]
+            run.wait()
+            print(*codes)
+            """)
+        #expect(output == "200 403 200 403 200 000 000")
+    }
+
     @Test func `the rest of a file overwrites none that has the suggested name`() throws {
         let output = try python(
             """

@@ -143,10 +143,18 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
 
     func connection(_ connection: URLConnection, didCollect metrics: URLConnection.Metrics) {
         transfer?.note(metrics, offset: offset)
-        if proxy?.kind == .httpConnect, request.url.isSecure, metrics.transfers.last?.requestStart != nil {
-            transfer?.note(connectStatus: 200)
-        }
+        // The status of a tunnel that was made is not known.
+        if let last = metrics.transfers.last, hasTunnel(last) { transfer?.note(connectStatus: 200) }
         if context.common.isVerbose { context.messages.write(MetricsLines.text(for: metrics)) }
+    }
+
+    /// True if the proxy has made a tunnel: TLS with the server had begun.
+    private func hasTunnel(_ last: URLConnection.Transfer) -> Bool {
+        guard let proxy, proxy.kind == .httpConnect, request.url.isSecure else { return false }
+        if last.requestStart != nil { return true }
+        // The times are those of the last handshake, and the version is that of the last that was done: the
+        // proxy's.
+        return proxy.tls == nil ? last.secureStart != nil : last.tlsVersion != nil && last.secureEnd == nil
     }
 
     func connection(
@@ -190,7 +198,9 @@ final class FetchLoad: NSObject, URLConnectionDataDelegate {
 
     func connection(_ connection: URLConnection, didFailWithError error: any Error) {
         let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
-        if let cause, cause.domain == kCFErrorDomainCFNetwork as String, (100..<600).contains(cause.code) {
+        if proxy?.kind == .httpConnect, let cause, cause.domain == kCFErrorDomainCFNetwork as String,
+            (100..<600).contains(cause.code)
+        {
             transfer?.note(connectStatus: cause.code)
         }
         let failure = FetchFailure(
