@@ -209,6 +209,28 @@ import Testing
         #expect(proxy.requests.count == 1)
     }
 
+    @Test(arguments: [("407 Who", -1011), ("403 No", -1004)])
+    func `WS-7 a proxy that makes no tunnel is named, and not the server`(status: String, code: Int) throws {
+        let proxy = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send(
+                "HTTP/1.1 \(status)\r\nProxy-Authenticate: Basic realm=\"r\"\r\nContent-Length: 0\r\n\r\n")
+            peer.waitForEnd()
+        }
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.goBy("HTTP", proxy.port)
+        let notes = SocketNotes()
+        let session = URLSession(configuration: configuration, delegate: notes, delegateQueue: nil)
+        let task = session.webSocketTask(with: try #require(URL(string: "ws://host.invalid/")))
+        task.resume()
+        try notes.waitForEnd()
+        #expect(notes.calls == ["complete \(code)"])
+        let words = try #require(task.error?.localizedDescription)
+        #expect(words.lowercased().contains("the proxy ") && words.contains("makes no tunnel"), "\(words)")
+        #expect(words.contains(String(status.prefix(3))) && !words.contains("instead of 101"), "\(words)")
+        session.invalidateAndCancel()
+    }
+
     @Test(arguments: [false, true])
     func `WS-7 ws and wss go through a SOCKS server`(_ isSecured: Bool) async throws {
         let certificates = TestCertificates.shared
