@@ -168,6 +168,38 @@ struct FetchFailureTests {
                 + "Connection reset by peer (ECONNRESET)")
     }
 
+    @Test func `an answer of a proxy for the server names both`() throws {
+        let proxy = StreamProxy(.httpConnect, host: "proxy", port: 1)
+        let strange = LoadFailure.http(HTTPFailure(.peer(.invalidStatusLine(excerpt: "SSH"))))
+        let plain = "The server does not answer in HTTP: its answer begins with “SSH”."
+        #expect(
+            try Self.failure(strange, proxy: proxy).message
+                == "example.com, through the proxy proxy, port 1: \(plain) Check the proxy's kind and port.")
+        let closed = LoadFailure.http(HTTPFailure(.peer(.closedBeforeResponse)))
+        #expect(
+            try Self.failure(closed, proxy: proxy).message
+                == "example.com, through the proxy proxy, port 1: The server closed the connection without "
+                + "an answer.")
+        // In a tunnel it is the server's.
+        #expect(
+            try Self.failure(strange, scheme: "https", proxy: proxy).message == "example.com: \(plain)")
+    }
+
+    @Test func `a SOCKS proxy that breaks off or wants a password has its exit code, and -U is advised`()
+        throws
+    {
+        let proxy = StreamProxy(.socks5, host: "proxy", port: 1)
+        let reset = SocketError(code: ECONNRESET, operation: .read)
+        for (host, status) in [("proxy", FetchFailure.Status.proxyRefused), ("example.com", .receiveFailed)] {
+            let broken = LoadFailure.channel(.broken(host: host, port: 1, reset))
+            #expect(try Self.failure(broken, proxy: proxy).status == status)
+        }
+        let wanted = NegotiationError(.authentication, code: 255, description: "it wants a password")
+        #expect(
+            try Self.failure(.channel(.negotiation(wanted)), proxy: proxy).message
+                == "it wants a password (-U)")
+    }
+
     @Test func `an exceeded total time is told from an exceeded time to connect`() throws {
         #expect(try Self.failure(.exceededTotalTime(seconds: 1)).isOutOfTotalTime)
         let late = LoadFailure.channel(.timedOut(host: "(--max-time)", port: 80, seconds: 1))

@@ -456,6 +456,30 @@ import Testing
         #expect(output == "200 403 200 403 200 000 000")
     }
 
+    @Test func `a proxy that wants a password, and one that is silent, are named`() throws {
+        let output = try python(
+            """
+            server, url = silent_server()
+            proxy, port = ['-sS', '-x', url.rstrip('/')], str(server.getsockname()[1])
+            for words in (['https://h.invalid/'], ['-U', 'a:b', 'https://h.invalid/'], ['-f', 'http://h.invalid/']):
+                run = fetch(*proxy, *words, stderr=subprocess.PIPE)
+                client, _ = accept_request(server)
+                respond(client, b'407 Who\\r\\nProxy-Authenticate: Basic realm="r"')
+                print(run.stderr.read().decode().strip().replace(port, 'PORT'), run.wait())
+            run = fetch(*proxy, '-m', '0.1', 'https://h.invalid/', stderr=subprocess.PIPE)
+            print(run.stderr.read().decode().strip().replace(port, 'PORT'), run.wait())
+            """)
+        let refusal = "rondo: (56) the proxy 127.0.0.1, port PORT, makes no tunnel to h.invalid: it"
+        #expect(
+            output == """
+                \(refusal) wants a user name and password (407; -U) 56
+                \(refusal) does not accept the user name and password (407; -U) 56
+                rondo: (22) http://h.invalid/: the proxy answered 407 (-U) 22
+                rondo: (28) h.invalid, through the proxy 127.0.0.1, port PORT: not finished within the 0.1 s of \
+                --max-time; 0 bytes had come 28
+                """)
+    }
+
     @Test func `the rest of a file overwrites none that has the suggested name`() throws {
         let output = try python(
             """

@@ -40,14 +40,23 @@ struct ProxyDestination: Sendable, Equatable {
     }
 
     var closed: NegotiationError {
-        error(.closed, "it closed the connection before its answer was complete")
+        error(
+            .closed,
+            "it closed the connection before its answer was complete. Check the proxy's kind and port, and "
+                + "whether it reaches the host")
     }
 
     var impossibleHost: NegotiationError {
         refused("this host or port cannot be written in a request to \(article)")
     }
 
-    private var article: String { proxy.kind == .httpConnect ? "an HTTP proxy" : "a SOCKS proxy" }
+    private var article: String {
+        switch proxy.kind.dialect {
+        case .socks4: "a SOCKS 4 proxy"
+        case .socks5: "a SOCKS 5 proxy"
+        case .httpConnect: "an HTTP proxy"
+        }
+    }
 }
 
 extension SocketAddress {

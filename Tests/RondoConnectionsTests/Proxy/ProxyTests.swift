@@ -222,7 +222,22 @@ import Testing
         let recorder = try load(url("https://host.example/")) { $0.configuration.proxy = Self.by(proxy.port) }
         #expect(recorder.calls == ["fail -1004"])
         let words = try #require(recorder.error?.localizedDescription)
-        #expect(words.contains("it closed the connection before its answer was complete"), "\(words)")
+        #expect(words.contains("it closed the connection before its answer was complete. Check"), "\(words)")
+    }
+
+    @Test(arguments: [
+        ("SSH-2.0-A", "its answer begins with “SSH-2.0-A”, which is not HTTP. Check the proxy's kind"),
+        ("HTTP/1.1 405 No\r\n", "it answered “405 No”, as servers that are no proxies do"),
+    ])
+    func `a server that is no proxy is told from a proxy that refuses`(answer: String, cause: String) throws {
+        let proxy = try TestServer { peer in
+            _ = try peer.readRequest()
+            try peer.send(answer + "\r\n")
+            peer.waitForEnd()
+        }
+        let recorder = try load(url("https://host.example/")) { $0.configuration.proxy = Self.by(proxy.port) }
+        let words = try #require(recorder.error?.localizedDescription)
+        #expect(words.contains("makes no tunnel to host.example:443: " + cause), "\(words)")
     }
 
     @Test(arguments: ["http", "https"])

@@ -82,7 +82,7 @@ struct FetchFailure: Error, Equatable {
         {
             text += " (\(reason))"
         }
-        message = proxy.map { Self.naming($0, in: text, of: failure) } ?? text
+        message = proxy.map { Self.naming($0, in: text, of: failure, url) } ?? text
         if case .exceededTotalTime = failure { isOutOfTotalTime = true }
         status =
             failure.flatMap {
@@ -125,6 +125,9 @@ struct FetchFailure: Error, Equatable {
         case .connect(_, _, let errors) where errors.last?.code == ECONNRESET:
             url?.isSecure ?? false && proxy == nil ? .noTLS : nil
         case .connect: nil
+        case .broken(let host, let port, _)
+        where host == proxy?.host && port == proxy?.port && proxy?.kind != .httpConnect:
+            .proxyRefused
         case .negotiation: proxy?.kind == .httpConnect ? .receiveFailed : .proxyRefused
         case .tls(let error): status(of: error, isRequestSent: isRequestSent)
         case .proxy(_, let error): status(of: error, url, proxy: proxy, isRequestSent: isRequestSent)
@@ -167,11 +170,26 @@ struct FetchFailure: Error, Equatable {
         }
     }
 
-    /// Names the proxy in a sentence about its connection, which the library treats like any other.
-    private static func naming(_ proxy: StreamProxy, in text: String, of failure: LoadFailure?) -> String {
-        guard case .channel(.broken(let host, let port, _))? = failure, host == proxy.host, port == proxy.port
-        else { return text }
-        return text.replacingOccurrences(of: "the connection to ", with: "the connection to the proxy ")
+    /// Names the proxy in a sentence about its connection, which the library treats like any other, and the
+    /// option that would help.
+    private static func naming(
+        _ proxy: StreamProxy, in text: String, of failure: LoadFailure?, _ url: FetchURL?
+    ) -> String {
+        if case .channel(.broken(let host, let port, _))? = failure, host == proxy.host, port == proxy.port {
+            return text.replacingOccurrences(of: "the connection to ", with: "the connection to the proxy ")
+        }
+        if case .channel(.negotiation(let error))? = failure, error.kind == .authentication {
+            return text + " (-U)"
+        }
+        // The proxy has answered, for the server or not.
+        guard case .http(let error)? = failure, let url, !url.isSecure, proxy.kind == .httpConnect else {
+            return text
+        }
+        let way = "through the proxy \(proxy.host), port \(proxy.port)"
+        let named =
+            text.hasPrefix(url.host + ": ")
+            ? "\(url.host), \(way)\(text.dropFirst(url.host.count))" : "\(way): \(text)"
+        return error.kind == .notHTTP ? named + " Check the proxy's kind and port." : named
     }
 
     /// Replaces the names of the library's settings by the names of options, or drops the advice if there is

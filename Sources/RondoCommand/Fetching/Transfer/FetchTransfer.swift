@@ -163,7 +163,8 @@ final class FetchTransfer {
     private func outOfTime(_ total: Double) -> FetchFailure {
         // The number as the user typed it: with all digits and without an exponent.
         let limit = Decimal(string: "\(total)")?.description ?? ""
-        let place = first?.url.host ?? job.url
+        let way = proxy.map { ", through the proxy \($0.host), port \($0.port)" } ?? ""
+        let place = (first?.url.host ?? job.url) + way
         return FetchFailure(
             .timedOut,
             "\(place): not finished within the \(limit) s of --max-time; \(record.bodySize) bytes had come",
@@ -253,18 +254,22 @@ final class FetchTransfer {
 
     /// Fails if a proxy has asked for a password instead of making a tunnel.
     private func checkTunnel(_ head: ReceivedHead, _ request: FetchRequest) throws(FetchFailure) {
-        guard head.status == 407, request.url.isSecure, proxy?.kind == .httpConnect else { return }
+        guard head.status == 407, request.url.isSecure, let proxy, proxy.kind == .httpConnect else { return }
         record.connectStatus = head.status
         record.status = 0
+        let verb = proxy.userName == nil ? "wants a" : "does not accept the"
         throw FetchFailure(
             .cannotConnectToHost,
-            "the proxy makes no tunnel to \(request.url.authority): it answered 407 (-U)",
+            "the proxy \(proxy.host), port \(proxy.port), makes no tunnel to \(request.url.authority): "
+                + "it \(verb) user name and password (407; -U)",
             status: .receiveFailed)
     }
 
     private func errorStatus(_ head: ReceivedHead) -> FetchFailure {
-        FetchFailure(
-            .badServerResponse, "\(record.effectiveURL): the server answered \(head.status)",
+        let isProxys = head.status == 407 && proxy?.kind == .httpConnect
+        return FetchFailure(
+            .badServerResponse,
+            "\(record.effectiveURL): the \(isProxys ? "proxy answered 407 (-U)" : "server answered \(head.status)")",
             status: .errorStatus)
     }
 

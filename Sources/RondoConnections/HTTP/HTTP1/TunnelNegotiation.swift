@@ -85,12 +85,28 @@ struct TunnelNegotiation: ProxyNegotiation {
             }
         } catch {
             consumed = bytes.count
-            return .failed(failure(.protocolViolation, error.description))
+            return .failed(failure(.protocolViolation, Self.cause(error)))
+        }
+    }
+
+    /// The codec's sentence, or one about the proxy where the codec's takes it for a server.
+    private static func cause(_ error: HTTP1Error) -> String {
+        switch error {
+        case .peer(.invalidStatusLine(let excerpt)):
+            "its answer begins with “\(excerpt)”, which is not HTTP. Check the proxy's kind and port"
+        case .peer(.unsupportedVersion(let major, let minor)):
+            "it answers in HTTP/\(major).\(minor), which is not spoken here"
+        case .peer(.unexpectedSwitchingProtocols):
+            "it switched to another protocol (101), which was not asked for"
+        case .peer, .local: error.description
         }
     }
 
     func receiveEnd() -> NegotiationError {
-        failure(.closed, "it closed the connection before its answer was complete")
+        failure(
+            .closed,
+            "it closed the connection before its answer was complete. Check the proxy's kind and port, and "
+                + "whether it reaches the host")
     }
 
     /// Whether the proxy claims to know the password, and the claim is false (RFC 7616 §3.5).
@@ -102,10 +118,12 @@ struct TunnelNegotiation: ProxyNegotiation {
     }
 
     private func refusal(_ head: ResponseHead) -> NegotiationError {
-        failure(
+        let isUnknown = [400, 404, 405, 501].contains(head.status)
+        return failure(
             head.status == 407 ? .authentication : .refused,
-            "it answered “\(head.status) \(Grammar.excerpt(head.reason.utf8))”", code: head.status,
-            answer: head)
+            "it answered “\(head.status) \(Grammar.excerpt(head.reason.utf8))”"
+                + (isUnknown ? ", as servers that are no proxies do" : ""),
+            code: head.status, answer: head)
     }
 
     private func failure(
