@@ -308,11 +308,7 @@ final class LoadDriver: ServerAnswerOwner, StoreWaiter, UpgradeOwner, @unchecked
         showResponse(response)
         if state.isAsking { stopReading() }
         guard upgrade.isRequired, state.deliversBody, let head = incoming.head else { return }
-        if case .headAlone = incoming {
-            let sentence =
-                "The proxy makes no tunnel to the server: it answered \(head.status). It wants a user name and "
-                + "password that it accepts: from its URL or settings (StreamProxy.userName), from the "
-                + "delegate, or from the credential storage."
+        if let sentence = incoming.refusalOfTunnel {
             return perform(state.failed(.upgrade(.badServerResponse, sentence: sentence)))
         }
         if let sentence = upgrade.refusal(of: head, for: self) {

@@ -1,8 +1,8 @@
 internal import Logging
 internal import RondoMutex
 
-// The warnings about a loop that has members and has not been run for a while (see `UnservedWatch`), or cannot be run any
-// more.
+// The warnings about a loop that has members and has not been run for a while (see `UnservedWatch`), or
+// cannot be run any more.
 
 extension RunLoop {
     /// Seconds after which a warning is logged, once for each loop, about members that were scheduled on a

@@ -157,9 +157,9 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// characters or none: `a.example` does not stand for `b.a.example`, nor `*.a.example` for `a.example`.
     ///
     /// User and password are read from `kCFProxyUsernameKey` and `kCFProxyPasswordKey`, and for SOCKS also,
-    /// with the version, from the keys of streams (`kCFStreamPropertySOCKSUser` and so on). An HTTP proxy gets
-    /// them by Basic authentication before it asks (`StreamProxy.userName`). Other keys, such as those of
-    /// automatic configuration, have no effect.
+    /// with the version, from the keys of streams (`kCFStreamPropertySOCKSUser` and so on). An HTTP proxy
+    /// gets them by Basic authentication before it asks (`StreamProxy.userName`). Other keys, such as those
+    /// of automatic configuration, have no effect.
     ///
     /// A dictionary that is empty, or whose `Enable` keys are all off, means no proxy. Nil, or a dictionary
     /// without such a key, leaves the proxy of `connection`. A task for which an enabled proxy has no host, a

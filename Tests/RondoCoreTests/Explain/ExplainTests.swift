@@ -360,7 +360,9 @@ import Testing
         if let source = item as? RunLoop.Source {
             // As with a `CFSocket`, which is watched for nothing while its callback runs.
             source.interest = []
-            #expect(source.whyNotDelivering.description == sentence)
+            try waitFor("the loop that sleeps again") {
+                source.whyNotDelivering.description == sentence ? () : nil
+            }
             source.interest = .read
         }
         loop.stop()

@@ -30,9 +30,9 @@ final class Route: Sendable {
     /// Makes an exchange for `owner`, which is not started yet. It ends the lease.
     ///
     /// A connection makes the exchange of its version. The version of a new connection is decided here: the
-    /// route offers nothing but `http/1.1` by ALPN (`tls(of:)`), so that the version is known before a channel
-    /// is open. (For a route that offers another version too see "Adding HTTP/2" in CONTRIBUTING.) A parked
-    /// connection is a plain socket, which speaks HTTP/1.1.
+    /// route offers nothing but `http/1.1` by ALPN (`tls(of:)`), so that the version is known before a
+    /// channel is open. (For a route that offers another version too see "Adding HTTP/2" in CONTRIBUTING.) A
+    /// parked connection is a plain socket, which speaks HTTP/1.1.
     func makeExchange(
         over lease: consuming Lease, for owner: any ExchangeOwner, reporting: ExchangeReporting
     ) -> any Exchange {

@@ -27,6 +27,14 @@ enum IncomingResponse: Equatable {
     /// Whether the status is 101 (Switching Protocols, RFC 9110 §15.2.2).
     var switchesProtocol: Bool { status == 101 }
 
+    /// A sentence, if a proxy has refused to make a tunnel and wants a password; nil otherwise.
+    var refusalOfTunnel: String? {
+        guard case .headAlone(let head) = self else { return nil }
+        return "The proxy makes no tunnel to the server: it answered \(head.status). It wants a user name "
+            + "and password that it accepts: from its URL or settings (StreamProxy.userName), from the "
+            + "delegate, or from the credential storage."
+    }
+
     /// The response to `request` in the client's form; nil if Foundation cannot make one.
     func response(to request: LoadRequest) -> URLResponse? {
         switch self {

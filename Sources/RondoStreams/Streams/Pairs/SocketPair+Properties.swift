@@ -97,8 +97,8 @@ extension SocketPair {
         return true
     }
 
-    /// - Returns: False if the channel is secured already, or closed, or TLS has begun, or if the peer was told
-    ///   that nothing more comes from here: a handshake could not be sent.
+    /// - Returns: False if the channel is secured already, or closed, or TLS has begun, or if the peer was
+    ///   told that nothing more comes from here: a handshake could not be sent.
     func secure(_ channel: SocketChannel, by tls: TLSSettings?) -> Bool {
         let wasOpen = channel.isOpen
         if wasOpen, tls != nil, writer.hasEnded { return false }
