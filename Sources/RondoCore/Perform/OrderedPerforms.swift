@@ -13,7 +13,7 @@ struct OrderedPerforms {
 
     /// Whether closures wait for `mode`, or for the common modes if it is one.
     func has(in mode: String, isCommon: Bool) -> Bool {
-        counts[mode] != nil || isCommon && counts[RunLoop.Mode.common.rawValue] != nil
+        counts[mode] != nil || isCommon && counts[QueuedNotifications.common] != nil
     }
 
     mutating func append(_ perform: OrderedPerform) {
@@ -43,6 +43,6 @@ struct OrderedPerforms {
 extension OrderedPerform {
     /// Whether it names `mode`, or the common modes if that is one.
     fileprivate func isFor(_ mode: String, isCommon: Bool) -> Bool {
-        modes.contains { $0 == mode || isCommon && $0 == RunLoop.Mode.common.rawValue }
+        modes.contains { $0 == mode || isCommon && $0 == QueuedNotifications.common }
     }
 }

@@ -3,7 +3,7 @@
 ///
 /// `@unchecked Sendable`: touched only under the lock of the loop that holds it.
 final class QueuedNotifications: @unchecked Sendable {
-    fileprivate static let common = "kCFRunLoopCommonModes"
+    static let common = "kCFRunLoopCommonModes"
 
     enum Style: CaseIterable {
         case asap
