@@ -30,8 +30,13 @@ struct InterfaceTests {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
             "rondo-snippets-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        // What is left of it is in a temporary folder.
-        defer { try? FileManager.default.removeItem(at: folder) }
+        defer {
+            do {
+                try FileManager.default.removeItem(at: folder)
+            } catch {
+                Issue.record("the folder of the page cannot be removed: \(error)")
+            }
+        }
         let page = """
             <!-- snippet: not compiled: a manifest -->
             ```swift

@@ -70,9 +70,9 @@ final class DelegateClass: Sendable {
                 continue
             }
             let new = DelegateClass(type)
-            // `Unmanaged`, since an atomic number keeps it: retained for the life of the process, or released
-            // below. One of the five things that are together worth 5 % of bench-guard's http.request: see
-            // `LoopThreadState.attach(_:)`.
+            // `Unmanaged`, since an atomic number keeps the new object: `known` retains it for the life of the
+            // process, or it is released below. One of the five savings that are together worth 5 % of
+            // bench-guard's http.request: see `LoopThreadState.attach(_:)`.
             let reference = Unmanaged.passRetained(new)
             let (isStored, other) = known[index].compareExchange(
                 expected: 0, desired: UInt(bitPattern: reference.toOpaque()), ordering: .acquiringAndReleasing

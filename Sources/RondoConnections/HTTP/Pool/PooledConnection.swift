@@ -3,8 +3,8 @@ internal import RondoStreams
 
 /// A connection as the pool keeps it and leases it: ready for an exchange, or as its descriptor alone.
 ///
-/// `@unchecked Sendable`: the exchange that hands the connection in must not use it afterwards, and it is
-/// handed out once.
+/// `@unchecked Sendable`: an origin keeps it under its lock and hands it out once, and the exchange that has
+/// ended uses the connection no more (`Lease.keep(registeredAt:)` consumes its lease).
 enum PooledConnection: @unchecked Sendable {
     case ready(ServerConnection)
     /// Only the descriptor is kept, because there are many idle connections to the server.
