@@ -121,41 +121,40 @@ private struct LineNegotiation: ProxyNegotiation {
                 == "the proxy 127.0.0.1 says more than 65536 bytes before it lets a connection through")
     }
 
-    @Test func `a proxy that cannot be reached is named`() throws {
-        let port = try TestListener().port
+    /// The failure of a channel that is opened to a host by the route.
+    private func failure(by makeRoute: @escaping @Sendable () -> ProxyRoute) throws -> String {
         let findings = try onStreamThread { loop in
-            let route = ProxyRoute(
-                host: "127.0.0.1", port: Int(port), negotiation: LineNegotiation("behind"))
-            let talk = Conversation(SocketChannel(.init(host: "behind", port: 99, route: route)))
+            let talk = Conversation(SocketChannel(.init(host: "behind", port: 99, route: makeRoute())))
             talk.open(in: loop)
             try loop.run { talk.failure != nil }
             return [talk.failure?.description ?? "no failure"]
         }
+        return findings.joined()
+    }
+
+    @Test func `a proxy that cannot be reached is named`() throws {
+        let port = try TestListener().port
+        let failure = try failure {
+            ProxyRoute(host: "127.0.0.1", port: Int(port), negotiation: LineNegotiation("behind"))
+        }
         #expect(
-            findings == [
-                "the proxy on the way to behind cannot be used: could not connect to 127.0.0.1, port \(port): "
-                    + "Connection refused (ECONNREFUSED)"
-            ])
+            failure
+                == "the proxy on the way to behind cannot be used: could not connect to 127.0.0.1, port \(port): "
+                + "Connection refused (ECONNREFUSED)")
     }
 
     @Test func `TLS settings for the proxy that cannot be used are said to be the proxy's`() throws {
         let server = try TestServer { $0.waitForEnd() }
         defer { server.stop() }
-        let findings = try onStreamThread { [port = server.port] loop in
+        let failure = try failure { [port = server.port] in
             var settings = TLSSettings()
             settings.ciphers = "none such"
-            let route = ProxyRoute(
+            return ProxyRoute(
                 host: "127.0.0.1", port: Int(port), tls: settings, negotiation: LineNegotiation("behind"))
-            let talk = Conversation(SocketChannel(.init(host: "behind", port: 99, route: route)))
-            talk.open(in: loop)
-            try loop.run { talk.failure != nil }
-            return [talk.failure?.description ?? "no failure"]
         }
         #expect(
-            findings == [
-                "the proxy on the way to behind cannot be used: "
-                    + "TLSSettings.ciphers cannot be used: no cipher match"
-            ])
+            failure == "the proxy on the way to behind cannot be used: "
+                + "TLSSettings.ciphers cannot be used: no cipher match")
     }
 
     @Test func `TLS is spoken with the host behind the proxy`() throws {
